@@ -16,7 +16,7 @@ from ungil.cli.commands import command as ungil_command
 
 EXIT_STATUS = {
     "0": "All is well.",
-    "1": "The work failed, or a limit was broken.",
+    "1": "The work failed, or a limit was exceeded.",
     "2": "The command line is wrong; one sentence says how.",
 }
 

@@ -136,7 +136,7 @@ def convoy() -> dict[str, Any]:
             {
                 "pid": 4301,
                 "argv": ["pypy3", "worker.py"],
-                "not_recorded": "PyPy's GIL is not made of calls to libc",
+                "not_recorded": "PyPy's GIL does not call libc",
                 "gils": [],
             },
         ],

@@ -180,7 +180,8 @@ def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
     (finding,) = report["findings"]
     assert finding["kind"] == "not-recorded"
     assert finding["text"] == (
-        "no thread took the GIL or let go of it meanwhile: all of them were blocked, or one kept it"
+        "no thread acquired or released the GIL meanwhile: all of them were blocked, or one held "
+        "it throughout"
     )
 
 
@@ -239,7 +240,7 @@ def test_a_policy_that_could_not_be_taken_back_is_not_given(
     program = attached(sys.executable, "waiting", *apart, "sh", "-c", read_only, "sh")
     outcome = ungil("policy", str(program.pid), "interactive")
     assert (outcome.returncode, outcome.stdout) == (2, "")
-    assert "cannot write to /dev/shm, through which a policy is changed" in outcome.stderr
+    assert "cannot write to /dev/shm, which ungil needs to change a policy" in outcome.stderr
     # It is in force for nobody, and in nobody's way.
     assert "has no policy" in ungil("policy", str(program.pid)).stderr
     program.end()
@@ -316,12 +317,12 @@ def test_the_variables_of_standby_are_told(ungil: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--pid", "x"], "--pid: 'x' is not the number of a process"),
+        (["--pid", "x"], "--pid: 'x' is not a process id"),
         (["--pid", "4194305"], "there is no process 4194305"),
         (["--pid", "1", "--for", "3"], "--for: '3' is not a duration; write a number and its unit"),
         (["--pid", "1", "--for", "0s"], "--for: '0s' is no time at all"),
-        (["--for", "1s", "x.py"], "--for goes with --pid; a PROGRAM is recorded until its end"),
-        (["--pid", "1", "x.py"], "--pid records a process that runs; leave out 'x.py'"),
+        (["--for", "1s", "x.py"], "--for needs --pid; a PROGRAM is recorded until it ends"),
+        (["--pid", "1", "x.py"], "--pid records a running process; leave out 'x.py'"),
         (["--pid", "1", "--policy", "fair"], "--pid records under the policy that the process has"),
     ],
 )

@@ -61,7 +61,9 @@ def test_a_wait_breaks_its_limit_and_the_json_tells_all(ungil: Run, tmp_path: Pa
 def test_a_hold_that_nobody_waited_for_is_told_and_not_judged(ungil: Run) -> None:
     ran = ungil("check", "--max-hold", "50ms", CHECKED, "alone", "0")
     assert ran.returncode == 0, ran.stderr
-    assert re.search(r"in \d+ holds? longer than 50ms no thread waited, so nothing", ran.stderr)
+    assert re.search(
+        r"in \d+ holds? longer than 50ms no thread waited, so it is unknown", ran.stderr
+    )
 
 
 def test_a_program_that_is_killed_has_failed(ungil: Run) -> None:
@@ -73,11 +75,14 @@ def test_a_program_that_is_killed_has_failed(ungil: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((CHECKED,), "there is no limit to judge by; give --max-hold 50ms, --max-wait, or both"),
+        ((CHECKED,), "no limit was given; pass --max-hold 50ms, --max-wait 50ms, or both"),
         (("--max-hold", "50", CHECKED), "max_hold: '50' is not a duration"),
         (("--max-hold", "50ms"), "no program to check"),
         (("--max-hold", "50ms", "-o", CHECKED, CHECKED), "exists; name another file with -o"),
-        (("--max-hold", "50ms", "--", "/bin/true"), "nothing was recorded, so nothing is judged"),
+        (
+            ("--max-hold", "50ms", "--", "/bin/true"),
+            "nothing was recorded, so there is nothing to judge",
+        ),
     ],
 )
 def test_what_cannot_be_judged_is_one_sentence(

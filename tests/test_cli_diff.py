@@ -77,7 +77,7 @@ def test_a_convoy_that_is_gone_is_better_by_more_than_the_noise(
     assert (compared["schema"], compared["verdict"], compared["worse"]) == (1, "better", False)
     assert re.fullmatch(
         r"threads waited [\d.]+ s in 10 s before, [\d.]+ m?s after: "
-        r"([\d,.]+ times less|\d+ % less|all of it gone) \(more than the noise\)",
+        r"([\d,.]+ times less|\d+ % less|none is left) \(more than the noise\)",
         compared["answer"],
     )
     assert row(compared, "server-1")["metrics"]["waited"]["verdict"] == "better"
@@ -197,8 +197,8 @@ def test_hostile_names_change_nothing_on_the_screen(ungil: Run, tmp_path: Path) 
     ("words", "said"),
     [
         ([], "Missing argument"),
-        (["a.pftrace"], "two sides are compared"),
-        (["a.pftrace", "b.pftrace", "c.pftrace"], "say where the second side begins"),
+        (["a.pftrace"], "ungil compares two sides"),
+        (["a.pftrace", "b.pftrace", "c.pftrace"], "put -- where the second side begins"),
         (["--", "a.pftrace"], "there is no trace before --"),
         (["a.pftrace", "--"], "there is no trace after --"),
         (["a", "--", "b", "--", "c"], "-- may come once"),

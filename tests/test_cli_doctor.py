@@ -110,7 +110,7 @@ def test_a_machine_that_forbids_reading_a_child_loses_stacks_only(
     monkeypatch.setattr(checks, "_read_memory", refuse)
     check = checks.check_memory_of_others()
     assert check.status is Status.WARN
-    assert check.text == "operation not permitted: long holds come without Python stacks"
+    assert check.text == "operation not permitted: long holds have no Python stacks"
     assert check.advice
 
 

@@ -96,7 +96,7 @@ def test_the_users_own_shell_is_the_default_and_an_unknown_one_is_refused(
     assert zsh.stdout == ungil("completion", "zsh").stdout
     done = ungil("completion", env=environment | {"SHELL": "/bin/csh"})
     assert done.returncode == 2
-    assert done.stderr == "ungil: SHELL is csh: name the shell, bash, zsh or fish\n"
+    assert done.stderr == "ungil: SHELL is csh; name the shell: bash, zsh or fish\n"
 
 
 @pytest.mark.parametrize("script", ["man.py", "cli.py"])

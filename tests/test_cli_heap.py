@@ -97,10 +97,10 @@ def test_a_heap_is_looked_into(ungil: Run, name: str) -> None:
     words = " ".join(outcome.stdout.split())
     assert f"heap {name} made 20" in words
     assert " dict 2 in " in words
-    # What the dead one held counts until it is cleaned up behind.
+    # What the dead one held counts until it is cleaned up after.
     assert " list 4 in " in words
     assert f" process {os.getpid()}, since 20" in words
-    assert f" process {pid}, dead, not cleaned up behind yet" in words
+    assert f" process {pid}, dead, not cleaned up yet" in words
     told = json.loads(ungil("heap", "stat", name, "--json").stdout)
     assert told["contents"]["types"]["dict"]["objects"] == 2
     assert told["locks"] == []
@@ -113,7 +113,7 @@ def test_garbage_is_collected(ungil: Run, name: str) -> None:
     assert (outcome.returncode, outcome.stderr) == (0, "")
     words = outcome.stdout.split()
     assert words[:2] == [f"{name}:", "freed"]
-    assert words[4:] == ["cleaned", "up", "behind", "1", "dead", "process"]
+    assert words[4:] == ["cleaned", "up", "after", "1", "dead", "process"]
     assert json.loads(ungil("heap", "gc", name, "--json").stdout) == {
         "schema": 1,
         "name": name,
@@ -146,7 +146,7 @@ def test_a_heap_that_nobody_uses_is_removed(ungil: Run, name: str) -> None:
 def test_what_is_no_heap_is_listed_as_such_and_removed_by_force(ungil: Run, name: str) -> None:
     path_of(name).write_bytes(b"text")
     path_of(name).chmod(0o600)
-    why = f"{path_of(name)} is no heap of this version of ungil, or was cut off"
+    why = f"{path_of(name)} is not a heap of this version of ungil, or was cut off"
     assert line_of(ungil("heap", "ls").stdout, name).endswith(why)
     for command in ("stat", "gc"):
         outcome = ungil("heap", command, name)
@@ -154,7 +154,7 @@ def test_what_is_no_heap_is_listed_as_such_and_removed_by_force(ungil: Run, name
     outcome = ungil("heap", "rm", name)
     assert (outcome.returncode, outcome.stderr) == (
         1,
-        f"ungil: {name}: {why}; --force removes it, whoever uses it\n",
+        f"ungil: {name}: {why}; --force removes it even if a process uses it\n",
     )
     assert ungil("heap", "rm", "--force", name).stdout == f"{name}: removed\n"
 
@@ -166,7 +166,7 @@ def test_what_is_no_heap_is_listed_as_such_and_removed_by_force(ungil: Run, name
         (["gc", "no name"], "'no name' cannot be the name of a heap"),
         (["stat", "1/x"], "'1/x' is neither the name of a heap nor PID/FILE of a process"),
         (["stat", "999999999/3"], "process 999999999 has no heap open as file 3"),
-        (["rm", "1/2"], "'1/2' is no name: a heap without one goes with its last process"),
+        (["rm", "1/2"], "'1/2' is not a name: a heap without one disappears with its last process"),
     ],
     ids=lambda it: it if isinstance(it, str) else " ".join(it),
 )

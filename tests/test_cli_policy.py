@@ -153,12 +153,15 @@ def test_children_of_what_is_no_python_are_reached(ungil: Run, start: Start) -> 
     ("arguments", "sentence"),
     [
         ([], "Missing argument 'PID'."),
-        (["x"], "PID: 'x' is not the number of a process"),
-        (["0"], "PID: '0' is not the number of a process"),
-        (["99999999999"], "PID: '99999999999' is not the number of a process"),
+        (["x"], "PID: 'x' is not a process id"),
+        (["0"], "PID: '0' is not a process id"),
+        (["99999999999"], "PID: '99999999999' is not a process id"),
         (["2147483647"], "there is no process 2147483647"),
         (["2147483647", "fair", "--children"], "there is no process 2147483647"),
-        (["1", "fifo"], "NAME: 'fifo' is none of the policies stock, interactive, fair, batch, "),
+        (
+            ["1", "fifo"],
+            "NAME: 'fifo' is not a policy; the policies are stock, interactive, fair, batch, ",
+        ),
         (["1", "fair", "--quantum", "0"], "--quantum: '0' is not a number of milliseconds"),
         (["1", "fair", "batch"], "Got unexpected extra argument (batch)"),
     ],
@@ -196,7 +199,7 @@ def test_a_process_that_does_not_run_under_ungil_has_no_policy_until_it_is_given
 def test_detaching_goes_with_stock_alone(ungil: Run, words: list[str]) -> None:
     outcome = ungil("policy", str(os.getpid()), *words)
     assert outcome.returncode == 2
-    assert outcome.stderr.startswith("ungil: --detach goes with stock alone")
+    assert outcome.stderr.startswith("ungil: --detach works only with stock")
 
 
 @pytest.mark.parametrize("python", RECORDED_ONLY, ids=str)
@@ -223,7 +226,7 @@ def test_a_process_that_is_not_ours(ungil: Run, start: Start) -> None:
     outcome = ungil("policy", str(obeying.pid), preexec_fn=without_capabilities)
     assert outcome.returncode == 2
     assert outcome.stderr == (
-        f"ungil: process {obeying.pid} cannot be looked into: permission denied; try as its user "
+        f"ungil: process {obeying.pid} cannot be inspected: permission denied; try as its user "
         "or as root\n"
     )
 

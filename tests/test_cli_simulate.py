@@ -99,11 +99,11 @@ def test_names_of_threads_cannot_command_the_terminal(trace: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--policy", "fifo"], "is none of the policies"),
+        (["--policy", "fifo"], "is not a policy; the policies are"),
         (["--no-gil", "--policy", "fair"], "--no-gil cannot be combined"),
         (["--interval", "0"], "--interval: '0'"),
         (["--policy", "fair", "--interval", "5"], "a policy's time slice is --quantum"),
-        (["--policy", "stock", "--quantum", "5"], "stock has an --interval"),
+        (["--policy", "stock", "--quantum", "5"], "for stock, give --interval"),
         (["--cores", "0"], "--cores: '0' is not a whole number"),
         (["--threads", "reader"], "is not PATTERN=xFACTOR"),
         (["--threads", "reader=*0.5"], "is not PATTERN=xFACTOR"),

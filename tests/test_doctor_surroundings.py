@@ -113,7 +113,7 @@ def test_files_that_are_too_short_for_a_table_are_told_as_a_limit(
 ) -> None:
     outcome = doctor(environment, (resource.RLIMIT_FSIZE, 1 << 20))
     said = found(outcome)
-    assert said["limits"]["text"].startswith("files may have 1,048,576 bytes")
+    assert said["limits"]["text"].startswith("a file may have at most 1,048,576 bytes")
     assert said["interpreter"]["text"].endswith("or found no room for its buffers")
 
 
@@ -162,7 +162,9 @@ def test_the_limits_of_a_container_are_told_for_version_one(tmp_path: Path) -> N
     group(tmp_path / "cpu,cpuacct", cpu__cfs_quota_us="150000", cpu__cfs_period_us="100000")
     group(tmp_path / "memory", memory__limit_in_bytes="9223372036854771712")
     said = limits_check.container_limits(tmp_path, "4:memory:/\n1:cpu,cpuacct:/\n")
-    assert said == ["the CPU is limited to 1.5 processors; reports tell when that stopped a holder"]
+    assert said == [
+        "the CPU is limited to 1.5 processors; reports say when the limit stopped a holder"
+    ]
 
 
 def test_the_strictest_group_around_a_process_counts(tmp_path: Path) -> None:
@@ -234,7 +236,7 @@ def test_a_proc_of_another_namespace_is_told_as_that(
     monkeypatch.setattr(proc, "PROC", tmp_path)
     monkeypatch.setattr(os, "getpid", lambda: 7)
     said = {check.name: check for check in checks.machine_checks()}
-    assert said["/proc"].text.startswith("is of another PID namespace")
+    assert said["/proc"].text.startswith("belongs to another PID namespace")
     assert said["/proc"].advice == proc.ADVICE
     assert not {"read a child", "attach"} & said.keys()
 
@@ -285,7 +287,7 @@ def test_a_filter_that_kills_who_reads_costs_the_stacks(environment: dict[str, s
     assert (outcome.returncode, outcome.stderr) == (0, "")
     said = found(outcome)
     assert said["read a child"]["status"] == "warn"
-    assert said["read a child"]["text"].endswith("so long holds come without Python stacks")
+    assert said["read a child"]["text"].endswith("so long holds have no Python stacks")
     assert said["read a child"]["advice"] in all_of(remedy.READING)
     assert said["interpreter"]["status"] == "ok"
 
@@ -358,7 +360,7 @@ def test_a_python_whose_wrapper_drops_the_hook_is_told_as_that(ungil: Run, tmp_p
     script.chmod(0o755)
     outcome = ungil("doctor", str(script), "--json")
     assert outcome.returncode == 1
-    assert "it runs, but the hook was not loaded in it" in found(outcome)["interpreter"]["text"]
+    assert "it runs, but it did not load the hook" in found(outcome)["interpreter"]["text"]
 
 
 def test_a_python_that_the_hook_does_not_fit_is_told_with_what_helps(
@@ -373,7 +375,7 @@ def test_a_python_that_the_hook_does_not_fit_is_told_with_what_helps(
     assert outcome.returncode == 1
     problem = f"{python} is statically linked, so no loader preloads the hook"
     assert found(outcome)["interpreter"]["text"] == problem
-    helps = "use one that is linked dynamically"
+    helps = "use a dynamically linked one"
     assert found(outcome)["interpreter"]["advice"].startswith(helps)
 
 

@@ -107,14 +107,14 @@ def test_the_only_thread_is_not_borrowed_and_for_how_long_it_holds_is_not_told(
         process, threads = one(ungil, pid)
     (gil,) = process["gils"]
     assert (gil["holder"], gil["held_s"]) == (pid, None)
-    assert process["notes"] == ["it has one thread, so nobody can wait for it"]
+    assert process["notes"] == ["it has one thread, so no other thread can wait for the GIL"]
     assert threads["MainThread"]["stack"][0]["function"] == "compute"
 
 
 def test_a_process_that_is_recorded_goes_on_being_recorded(ungil: Run, start: Start) -> None:
     pid = program_of(_traced(start, "taking"))
     process, threads = one(ungil, pid)
-    assert process["notes"] == ["another ungil records it, whose account this is"]
+    assert process["notes"] == ["another ungil records it; these numbers come from that recording"]
     assert not is_left(pid)
     # It has been recorded from the start, so that nothing began before.
     assert not any(it["at_least"] for it in threads.values())
@@ -158,8 +158,8 @@ def test_children_are_dumped_if_they_are_to(ungil: Run, start: Start) -> None:
 @pytest.mark.parametrize(
     ("pid", "sentence"),
     [
-        ("0", "PID: '0' is not the number of a process"),
-        ("server", "PID: 'server' is not the number of a process"),
+        ("0", "PID: '0' is not a process id"),
+        ("server", "PID: 'server' is not a process id"),
         ("2147483647", "there is no process 2147483647"),
     ],
 )

@@ -119,7 +119,7 @@ def test_what_cannot_cross_is_the_outcome_of_its_item_alone() -> None:
     assert isinstance(errors[5], SystemExit)
     assert [index for index, error in errors.items() if isinstance(error, NotCarried)] == [2, 3, 4]
     assert re.match(r"Unloadable: this: that \(which cannot be pickled: ", str(errors[2]))
-    assert re.match(r"the function has returned a Stubborn, which cannot be pick", str(errors[3]))
+    assert re.match(r"the function returned a Stubborn, which cannot be pick", str(errors[3]))
     assert re.match(r"the item cannot be pickled: TypeError: a Stubborn stays ", str(errors[4]))
 
 
@@ -215,7 +215,7 @@ def test_workers_that_only_die_are_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(_shards, "_MOST_DEATHS", 3)
     items = [(number, "exit") for number in range(100)]
     seen: list[Outcome] = []
-    with pytest.raises(EngineError, match="4 workers died and no item ended between; the last"):
+    with pytest.raises(EngineError, match="4 workers died and no item ended in between; the last"):
         seen.extend(fanout(functions.die, items, engine=TWO, limit=10))
 
 
@@ -339,7 +339,7 @@ print([outcome.unwrap() for outcome in fanout(abs, [-1, -2], engine="processes:2
     done = run(program, tmp_path / "unguarded.py")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "EngineError: a worker process ended with status 1 before it had begun" in done.stderr
+    assert "EngineError: a worker process ended with status 1 before it could start" in done.stderr
     assert 'if __name__ == "__main__":' in done.stderr
 
 
@@ -365,7 +365,9 @@ def test_a_function_that_cannot_be_pickled_is_refused() -> None:
     "engine", ["processes:0", "processes:many", "threads", "tcp://", "ftp://host:1", 2, object()]
 )
 def test_an_engine_that_is_none_is_refused(engine: object) -> None:
-    with pytest.raises(ValueError, match=r'is none of "processes", "processes:N", "dask", "ray",'):
+    with pytest.raises(
+        ValueError, match=r'is not one of "processes", "processes:N", "dask", "ray",'
+    ):
         fanout(functions.double, [1], engine=engine)
 
 

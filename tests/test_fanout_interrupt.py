@@ -120,7 +120,7 @@ def test_ctrl_c_twice_ends_everything_now(
     seen = terminal.seen
     assert ("cleaned up sw1" in seen) is (mode in ("lean", "asyncio"))
     assert f", {mode}: 0 ok" in seen
-    told = "stopped; not done: 2 cut off while they ran, 8 not started (sw3, sw4, sw5, …)"
+    told = "stopped; not done: 2 stopped while they ran, 8 not started (sw3, sw4, sw5, …)"
     assert told in seen
     assert "Traceback" not in seen
 
@@ -168,7 +168,7 @@ def test_a_signal_from_outside_ends_commands_as_well(
     process.send_signal(number)
     stdout, stderr = process.communicate()
     assert process.returncode == 128 + number, stdout + stderr
-    assert "stopped; not done: 1 cut off while they ran, 9 not started (sw2" in stderr
+    assert "stopped; not done: 1 stopped while they ran, 9 not started (sw2" in stderr
     assert stdout == ""
     wait_until_nobody_is_left_of(int((tmp_path / "pid-sw1").read_text()))
 
@@ -180,7 +180,7 @@ def test_a_command_that_is_just_being_started_is_ended_as_well(
     process = program("command_just_started.py", start=start)
     stdout, stderr = process.communicate()
     assert (process.returncode, stdout) == (128 + signal.SIGTERM, "")
-    assert "stopped; not done: 1 cut off while they ran, 1 not started (2)" in stderr
+    assert "stopped; not done: 1 stopped while they ran, 1 not started (2)" in stderr
     wait_until_nobody_is_left_of(int((tmp_path / "pid").read_text()))
 
 
@@ -199,7 +199,7 @@ def test_the_same_command_does_the_rest_of_what_was_interrupted(
     (tmp_path / "gate").write_text("go\n")
     _, stderr = process.communicate()
     assert process.returncode == 130
-    assert "the same command does the rest" in stderr
+    assert "run the same command again to do the rest" in stderr
     assert len((tmp_path / "journal").read_text().splitlines()[1:]) == 3
     (tmp_path / "gate").unlink()
     again = start(*words, script.replace("cat gate;", ""), "{host}")
@@ -223,7 +223,7 @@ def test_ctrl_c_ends_the_wait_for_hosts_that_are_piped_in(hosts: list[str], star
     assert process.stdout is not None
     assert [json.loads(line)["host"] for line in process.stdout] == ["sw1"]
     assert process.stderr is not None
-    assert "stopped; not done: what was not read yet" in process.stderr.read()
+    assert "stopped; not done: hosts that ungil had not read yet" in process.stderr.read()
 
 
 def test_an_ignored_interrupt_stays_ignored(hosts: list[str], tmp_path: Path, start: Start) -> None:

@@ -121,7 +121,7 @@ def test_two_runs_cannot_have_one_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with fanout(Work(), range(3), journal=path) as outcomes:
         next(outcomes)
-        with pytest.raises(RuntimeError, match="is in use by another run: wait for its end"):
+        with pytest.raises(RuntimeError, match="is in use by another run: wait until that ends"):
             fanout(Work(), range(3), journal=path)
     assert len(list(fanout(Work(), range(3), journal=path))) == 3
 
@@ -133,9 +133,9 @@ def other(item: Any) -> Any:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"sw1\nsw2\n", r"'[^']+' is no journal of a fan-out; name another file"),
-        (b'{"host": 1}', r"'[^']+' is no journal of a fan-out; name another file"),
-        (b'{"ungil_journal": 2}\n', r"the journal '[^']+' is of a newer version of ungil"),
+        (b"sw1\nsw2\n", r"'[^']+' is not a journal of a fan-out; name another file"),
+        (b'{"host": 1}', r"'[^']+' is not a journal of a fan-out; name another file"),
+        (b'{"ungil_journal": 2}\n', r"the journal '[^']+' comes from a newer version of ungil"),
         (b'{"ungil_journal": \n', r"line 1 of the journal '[^']+' is damaged; remove that line"),
         (
             b'{"ungil_journal": 1, "function": "a.b", "key": null}\n',
@@ -160,7 +160,7 @@ def test_a_file_that_is_another_is_told_and_left_as_it_is(
 
 
 def test_a_device_is_no_journal() -> None:
-    with pytest.raises(ValueError, match="the journal '/dev/zero' is no regular file"):
+    with pytest.raises(ValueError, match="the journal '/dev/zero' is not a regular file"):
         fanout(other, range(3), journal="/dev/zero")
 
 
@@ -176,7 +176,9 @@ class Device:
 def test_items_that_json_cannot_hold_have_a_key(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     devices = [Device("a"), Device("b")]
-    with pytest.raises(TypeError, match="the journal needs key, a function that gives a text for"):
+    with pytest.raises(
+        TypeError, match="the journal needs key, a function that returns a text for"
+    ):
         list(fanout(Work(), devices, journal=path))
     path.unlink()
     list(fanout(name_of_item, devices, journal=path, key=name_of_item))

@@ -37,7 +37,7 @@ def test_who_yields_something_strange_is_told_what() -> None:
         await coroutine(5)
 
     (outcome,) = lean(task, [1])
-    with pytest.raises(RuntimeError, match=r"task\(\) awaits int, which mode=\"lean\" does not"):
+    with pytest.raises(RuntimeError, match=r"task\(\) awaits int, which mode=\"lean\" cannot"):
         outcome.unwrap()
 
 

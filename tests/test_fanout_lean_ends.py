@@ -58,7 +58,7 @@ def test_who_catches_its_cancellation_and_returns_has_timed_out_all_the_same() -
 
     (outcome,) = lean(task, [1], timeout=0.01)
     assert isinstance(outcome.exception, TimeoutError)
-    assert outcome.exception.__notes__ == ["it has caught its cancellation, and returned"]
+    assert outcome.exception.__notes__ == ["it caught its cancellation, and returned"]
 
 
 def test_what_fails_while_it_is_cancelled_is_the_cause() -> None:
@@ -197,7 +197,7 @@ def test_a_fan_out_in_a_lean_coroutine_is_refused() -> None:
         return values(lean(inner, [1]))
 
     (outcome,) = lean(task, [1])
-    with pytest.raises(RuntimeError, match="a fan-out inside of a coroutine of a lean fan-out"):
+    with pytest.raises(RuntimeError, match="a fan-out inside a coroutine of a lean fan-out"):
         outcome.unwrap()
 
 
@@ -210,7 +210,7 @@ def test_an_item_cannot_iterate_its_own_fan_out() -> None:
     loop.advance()
     outcome = dispatcher.take()
     assert outcome is not None
-    with pytest.raises(RuntimeError, match="this fan-out is being iterated"):
+    with pytest.raises(RuntimeError, match="this fan-out is already being iterated"):
         outcome.unwrap()
 
 
@@ -250,8 +250,8 @@ def test_other_threads_run_while_a_loop_waits() -> None:
 def test_a_forked_child_does_not_go_on_with_its_parents_items() -> None:
     result = run_python("-X", "dev", PROGRAMS / "fanout_forked.py")
     said = (
-        "this fan-out belongs to process PARENT, which has forked this one: "
-        "leave a forked child with os._exit(), or use subprocess"
+        "this fan-out belongs to process PARENT, which forked this one: end a forked child with "
+        "os._exit(), or use subprocess"
     )
     cleaned = [f"cleaned {item}" for item in range(3)]
     assert sorted(result.stdout.splitlines()) == sorted(

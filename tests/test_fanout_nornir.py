@@ -328,7 +328,7 @@ def test_an_async_def_is_refused_by_modes_that_would_not_await_it(mode: Mode) ->
 @pytest.mark.parametrize("mode", ["lean", "asyncio"])
 def test_a_task_that_would_block_the_loop_is_refused(mode: Mode) -> None:
     nr = nornir(UngilRunner(mode=mode))
-    with pytest.raises(SyncTaskOnAsyncRunnerError, match=f"plain is no async def.*{mode}"):
+    with pytest.raises(SyncTaskOnAsyncRunnerError, match=f"plain is not an async def.*{mode}"):
         nr.run(plain)
 
 
@@ -357,7 +357,7 @@ def test_a_sync_subtask_of_an_async_task_fails_where_there_are_no_threads() -> N
 
     for results in nornir(UngilRunner(mode="lean")).run(awaits).values():
         assert isinstance(results[0].exception, SyncTaskOnAsyncRunnerError)
-        assert "plain is no async def" in str(results[0].exception)
+        assert "plain is not an async def" in str(results[0].exception)
 
 
 def test_a_sync_subtask_of_an_async_task_runs_in_a_thread() -> None:

@@ -44,7 +44,7 @@ from ungil.fanout.nornir import HostTask, UngilRunner
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_workers": 0}, 'num_workers=0 is neither "auto" nor a number from 1 up'),
+        ({"num_workers": 0}, 'num_workers=0 is neither "auto" nor a positive whole number'),
         ({"num_workers": "all"}, "num_workers='all' is neither"),
         ({"mode": "fast"}, "mode='fast' is none of auto, lean, asyncio, threads, green"),
         ({"timeout": 0}, "timeout=0 is not a number of seconds above 0"),

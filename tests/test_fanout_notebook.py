@@ -73,7 +73,7 @@ values = [outcome.unwrap() for outcome in outcomes]
     assert notebook.run("", "threading.get_ident() in {ident for _, ident in values}") is False
     assert notebook.run("", "(outcomes.mode, outcomes.reason)") == (
         "threads",
-        "not an async def, and the loop of a notebook runs in this thread",
+        "not an async def, and a notebook's loop runs in this thread",
     )
 
 

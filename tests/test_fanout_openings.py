@@ -182,7 +182,7 @@ def test_a_service_that_says_too_many_requests_is_asked_for_fewer(headers: dict[
     outcomes = fanout(ask, range(1_000), mode="asyncio", retries=50)
     assert all(outcome.ok for outcome in outcomes)
     assert turned_away < 400
-    assert "items were turned away" in outcomes.report
+    assert "items were rejected" in outcomes.report
 
 
 def test_a_rate_that_a_service_calls_too_much_is_lowered() -> None:

@@ -220,8 +220,8 @@ def test_who_is_not_recorded_by_a_flight_recorder_is_told_what_to_do() -> None:
         (["--last", "1s", "--on", "wait<5ms"], "--on 'wait<5ms' is not a condition"),
         (["--last", "1s", "--on", "hold>0ms"], "--on 'hold>0ms': '0ms' is no time at all"),
         (["--last", "1s", "--max-files", "0"], "--max-files '0' is not a number of files"),
-        (["--last", "1s", "--json", "-"], "--json goes with a whole trace"),
-        (["--last", "1s", "--force"], "--force goes with a whole trace"),
+        (["--last", "1s", "--json", "-"], "--json cannot be combined with --last"),
+        (["--last", "1s", "--force"], "--force cannot be combined with --last"),
         (["--last", "1s", "-o", "/nowhere/x"], "cannot write snapshots to '/nowhere'"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_gil_that_an_import_switches_on(tmp_path: Path, python: Python) -> Non
     assert state["frame"].startswith("<module> (")
     assert state["frame"].endswith(importing)
     finding = recording.finding("gil-switched-on")
-    said = f"runs with its GIL on since the import of needs_gil ({importing[:-1]})"
+    said = f"the import of needs_gil ({importing[:-1]}) switched the GIL of this process on"
     assert said in finding["text"]
     # Between the start and the first of the threads, which take it.
     workers = [it["started_s"] for it in recording.gil["threads"] if not it["main"]]
@@ -245,7 +245,7 @@ def test_pauses_of_collections_are_told_as_such(tmp_path: Path, python: Python) 
     pauses = recording.process["parks"]["pauses"]
     assert pauses["collections"] == pauses["count"] > 0
     finding = recording.finding("world-pauses")
-    assert finding["text"].startswith("collections of garbage stopped the world ")
+    assert finding["text"].startswith("garbage collections stopped the world ")
 
 
 def test_what_threads_wait_for_in_idleness_is_no_finding(tmp_path: Path, python: Python) -> None:

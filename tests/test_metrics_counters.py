@@ -153,8 +153,11 @@ def test_a_forked_child_counts_itself_anew() -> None:
 @pytest.mark.parametrize(
     ("threads", "sentence"),
     [
-        ({f"group{it}": "x" for it in range(9)}, "threads has 9 groups: at most 8 are possible"),
-        ({"other": "x"}, "threads names a group 'other': it is the one of all other threads"),
+        (
+            {f"group{it}": "x" for it in range(9)},
+            "threads has 9 groups, but at most 8 are possible",
+        ),
+        ({"other": "x"}, "threads names a group 'other', which is the group of all other threads"),
     ],
 )
 def test_impossible_groups_are_refused(threads: dict[str, str], sentence: str) -> None:

@@ -125,8 +125,8 @@ def test_a_heap_says_that_it_needs_proc(without: Without, made: str) -> None:
 @pytest.mark.parametrize(
     ("words", "start", "status"),
     [
-        (["policy", "1"], "process 1 cannot be looked into", 2),
-        (["heap", "ls"], "heaps without a name cannot be looked for", 1),
+        (["policy", "1"], "process 1 cannot be inspected", 2),
+        (["heap", "ls"], "ungil cannot look for heaps without a name", 1),
     ],
 )
 def test_commands_that_look_into_processes_say_that_they_need_proc(
@@ -147,7 +147,7 @@ def test_the_doctor_works_where_no_folder_is_there_for_temporary_files(without: 
     assert (outcome.returncode, outcome.stderr) == (0, "")
     found = checks(outcome)["temporary files"]
     assert found["status"] == "warn"
-    assert found["text"] == "no folder for them can be written to"
+    assert found["text"] == "no folder for them is writable"
     assert found["advice"] in {REMEDY.sentence(place) for place in (*PLACES, None)}
     assert checks(outcome)["interpreter"]["status"] == "ok"
 
@@ -156,7 +156,7 @@ def test_the_doctor_tells_where_temporary_files_are_instead(without: Without) ->
     outcome = without([], *UNGIL, "doctor", sys.executable, "--json", env={"TMPDIR": "/nowhere"})
     assert outcome.returncode == 0
     found = checks(outcome)["temporary files"]
-    assert found["text"] == "/nowhere cannot be written to, so they are in /tmp"
+    assert found["text"] == "/nowhere is not writable, so they are in /tmp"
 
 
 def test_without_shared_memory_buffers_are_in_a_temporary_folder(without: Without) -> None:
@@ -190,7 +190,7 @@ def test_where_there_is_no_place_at_all_the_doctor_says_so(without: Without) -> 
     found = checks(outcome)
     assert found["preload"]["status"] == "fail"
     assert found["preload"]["text"] == (
-        "no trace can be tried: neither a temporary folder nor /dev/shm can be written to; "
-        "set TMPDIR to a folder that can be written to"
+        "ungil cannot try a trace: neither a temporary folder nor /dev/shm is writable; "
+        "set TMPDIR to a writable folder"
     )
     assert found["/dev/shm"]["status"] == "warn"

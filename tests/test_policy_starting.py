@@ -220,7 +220,7 @@ def test_what_a_variable_alone_does_not_reach(
     changed = {**environment, "UNGIL_POLICY": "fair"}
     process = start(args=["cat"], env=changed, stdin=subprocess.PIPE)
     outcome = ungil("policy", str(process.pid))
-    assert "UNGIL_POLICY alone is obeyed only by a Python that ungil is in" in outcome.stderr
+    assert "UNGIL_POLICY works only in a Python that has ungil in" in outcome.stderr
 
 
 def test_a_hook_that_nobody_asked(ungil: Run, start: Start, environment: dict[str, str]) -> None:
@@ -228,14 +228,14 @@ def test_a_hook_that_nobody_asked(ungil: Run, start: Start, environment: dict[st
     obeying = Obeying(start, args=[sys.executable, str(OBEYING)], env=changed)
     outcome = ungil("policy", str(obeying.pid))
     assert outcome.stderr.endswith(
-        "ungil is loaded into it, but nothing asked it to schedule its GIL\n"
+        "ungil is loaded into it, but nothing has asked ungil to schedule its GIL\n"
     )
 
 
 def test_ungil_trace_itself(ungil: Run, start: Start) -> None:
     obeying = Obeying(start, "trace", "--quiet", sys.executable, str(OBEYING))
     outcome = ungil("policy", str(obeying.process.pid))
-    assert "it is ungil trace itself; name the process of the program" in outcome.stderr
+    assert "it is ungil trace itself; give the process id of the program" in outcome.stderr
 
 
 def test_a_process_that_has_ended(ungil: Run, start: Start) -> None:

@@ -99,8 +99,8 @@ def test_what_a_test_raises_itself_goes_first(ran: Ran) -> None:
     ("test", "sentence"),
     [
         ("test_wrong_duration", "max_hold: 'fast' is not a duration; write a number and its unit"),
-        ("test_wrong_argument", "knows max_hold, max_wait and fixtures by name, not '20ms'"),
-        ("test_no_limit", "there is no limit to judge by; give max_hold, max_wait, or both"),
+        ("test_wrong_argument", "takes the keywords max_hold, max_wait and fixtures, not '20ms'"),
+        ("test_no_limit", "no limit was given; pass max_hold, max_wait, or both"),
     ],
 )
 def test_a_marker_that_is_wrong_fails_its_test_once_with_a_sentence(

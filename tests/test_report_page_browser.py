@@ -189,7 +189,7 @@ def test_a_wait_is_explained_by_who_held_meanwhile(browser: Browser, convoy: Pat
     shown.until("document.querySelector('.detail').innerText.includes('io waited')")
     detail = shown.page.locator(".detail")
     assert "cpu" in detail.locator(".parties").inner_text()
-    assert "asked the holder to let go after" in detail.inner_text()
+    assert "asked the holder to release the GIL after" in detail.inner_text()
     # Its culprit's hold is one click away.
     detail.locator(".parties button").first.click()
     shown.until("document.querySelector('.detail').innerText.includes('cpu held the GIL')")

@@ -71,9 +71,14 @@ def test_a_time_after_midnight_is_one_of_the_next_day() -> None:
 @pytest.mark.parametrize(
     ("begin", "end", "last", "sentence"),
     [
-        ("soon", None, None, "--from 'soon' is no moment: give seconds from the start (12.5), "),
-        (None, "-3", None, "--to '-3' is no moment: "),
-        ("nan", None, None, "--from 'nan' is no moment: "),
+        (
+            "soon",
+            None,
+            None,
+            "--from 'soon' is not a point in time: give seconds from the start (12.5), ",
+        ),
+        (None, "-3", None, "--to '-3' is not a point in time: "),
+        ("nan", None, None, "--from 'nan' is not a point in time: "),
         ("25:00", None, None, "--from '25:00' is no time of day"),
         (
             "700",
@@ -85,8 +90,8 @@ def test_a_time_after_midnight_is_one_of_the_next_day() -> None:
         ("2025-01-31", None, None, "--from '2025-01-31' is not in the trace, which"),
         ("30", "20", None, "--to '20' is not after --from '30'"),
         (None, "0", None, "--to '0' is not after the start of the trace"),
-        (None, None, "0s", "--last '0s' is not a length of time such as 30s or 5m"),
-        (None, None, "12:00", "--last '12:00' is not a length of time such as 30s or 5m"),
+        (None, None, "0s", "--last '0s' is not a duration such as 30s or 5m"),
+        (None, None, "12:00", "--last '12:00' is not a duration such as 30s or 5m"),
     ],
 )
 def test_what_names_no_part_is_one_sentence(
@@ -99,7 +104,7 @@ def test_what_names_no_part_is_one_sentence(
 
 
 def test_a_trace_that_does_not_know_the_time_asks_for_seconds() -> None:
-    with pytest.raises(UsageError, match="does not say what time it was"):
+    with pytest.raises(UsageError, match="lacks the time of day"):
         span(start=None).part("12:03:41", None, None)
     assert seconds_of(span(start=None).part("3", None, None)) == pytest.approx((3, 600))
 

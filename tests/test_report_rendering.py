@@ -24,7 +24,7 @@ def test_the_findings_come_before_all_numbers() -> None:
 def test_the_line_for_the_gil_says_what_all_threads_made_of_it() -> None:
     assert (
         "GIL  held 98%, contended 91% of the time; 329 handoffs/s, 161 forced/s; "
-        "2.91 threads wanted to run on average, one could; switch interval 5ms"
+        "2.91 threads wanted to run on average, and one could; switch interval 5ms"
     ) in drawn(convoy(), width=200)
 
 
@@ -147,7 +147,7 @@ def test_a_long_hold_names_its_native_function_behind_its_line() -> None:
     line = "cpu-0 resize (pillow/image.py:42); native code: ImagingCore.resize (_imaging.so); 1 th"
     assert line in drawn(long_hold(native=known, native_looks=5), 200)
     inside = known | {"innermost": None, "innermost_library": "/lib/libz.so"}
-    told = "ImagingCore.resize (_imaging.so), mostly a function of libz.so; "
+    told = "ImagingCore.resize (_imaging.so), mostly a function in libz.so; "
     assert told in drawn(long_hold(native=inside, native_looks=5), 200)
     # What most looks do not show may be wrong.
     seldom = long_hold(native=native("f", "/a.so", 2, 5), native_looks=5)
@@ -155,7 +155,7 @@ def test_a_long_hold_names_its_native_function_behind_its_line() -> None:
     hostile = native("f\x1b[31m", "/a\x1b.so", 5, 5)
     assert r"native code: f\x1b[31m (a\x1b.so)" in drawn(long_hold(native=hostile), 200)
     made = native(None, "", 5, 5)
-    assert "a function of code made while the program ran" in drawn(long_hold(native=made), 200)
+    assert "a function in code generated at run time" in drawn(long_hold(native=made), 200)
 
 
 def test_the_report_says_how_long_threads_stood_still() -> None:
@@ -167,7 +167,7 @@ def test_the_report_says_how_long_threads_stood_still() -> None:
         "max_us": 95.0,
         "total_ms": 1.2,
     }
-    told = "to see native code, threads stood still 42 times, 95.0µs at most, 1.20ms in all"
+    told = "to see native code, ungil stopped threads 42 times, 95.0µs at most, 1.20ms in all"
     assert told in drawn(report, 200)
 
 
@@ -191,7 +191,7 @@ def test_a_long_hold_for_which_nobody_waited_is_not_shown() -> None:
 def test_other_processes_are_a_line_each_with_the_reason_if_not_recorded() -> None:
     text = drawn(convoy(), width=160)
     assert "1 thread, held 20%, contended 0%, waited 0" in text
-    assert "not recorded: PyPy's GIL is not made of calls to libc" in text
+    assert "not recorded: PyPy's GIL does not call libc" in text
 
 
 def test_the_gils_of_sub_interpreters_are_listed() -> None:
@@ -238,7 +238,7 @@ def test_a_report_without_any_gil_says_so() -> None:
     report = convoy()
     report["findings"].clear()
     del report["processes"][:2]
-    assert "not recorded: PyPy's GIL is not made of calls to libc" in drawn(report)
+    assert "not recorded: PyPy's GIL does not call libc" in drawn(report)
     report["processes"].clear()
     assert drawn(report).startswith("No Python process was recorded")
 

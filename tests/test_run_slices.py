@@ -217,7 +217,6 @@ def test_an_unknown_slice_is_one_sentence(ungil: Run) -> None:
     assert outcome.returncode == 2
     assert outcome.stdout == ""
     assert outcome.stderr == (
-        "ungil: UNGIL_SLICE is 'tiny'; it can only be 'own', which leaves every thread its own "
-        "slice of the processor, 'short', which gives short ones in a seccomp sandbox too, or "
-        "unset\n"
+        "ungil: UNGIL_SLICE is 'tiny'; set it to 'own' to leave every thread its own slice of the "
+        "processor, to 'short' to shorten slices in a seccomp sandbox too, or unset it\n"
     )

@@ -266,7 +266,7 @@ def test_numbers_that_are_changed_in_a_block_that_fails_are_as_they_were(heap: s
         made = shared(heap, 100)
         made[5] = 1.5
         for view in (memoryview, np.asarray, share.array.numpy):
-            with pytest.raises((BufferError, RuntimeError), match="before the block has ended"):
+            with pytest.raises((BufferError, RuntimeError), match="after the block has ended"):
                 view(made)
     assert np.asarray(made)[5] == 1.5
 
@@ -376,8 +376,8 @@ MISTAKES: list[tuple[Callable[[share.Heap], object], type[Exception], str]] = [
     (lambda heap: shared(heap, 3, "B").add(0, 256), OverflowError, "256 does not fit"),
     (lambda heap: shared(heap, 3, "B").add(0, -1), OverflowError, r"the sum 0 \+ -1"),
     (lambda heap: shared(heap, 3, "l").append(1 << 70), OverflowError, "does not fit"),
-    (lambda heap: shared(heap, 3, "c16").add(0, 1), TypeError, "items that are one number"),
-    (lambda heap: shared(heap, (3, 2)).add(0, 1), TypeError, "as many integers as"),
+    (lambda heap: shared(heap, 3, "c16").add(0, 1), TypeError, "items of one number"),
+    (lambda heap: shared(heap, (3, 2)).add(0, 1), TypeError, "one integer for each axis"),
     (lambda heap: shared(heap, 3)[3], IndexError, "out of range"),
     (lambda heap: shared(heap, (3, 2))[0, 2], IndexError, "out of range"),
     (lambda heap: shared(heap, (3, 2)).extend(np.zeros((1, 3))), ValueError, "do not fit"),

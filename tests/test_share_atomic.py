@@ -298,7 +298,7 @@ def test_transactions_that_do_not_end_in_order_are_undone(heap: share.Heap) -> N
 
 
 def test_a_collection_in_a_transaction_is_refused(heap: share.Heap) -> None:
-    with pytest.raises(ValueError, match="inside of a transaction"), heap.atomic():
+    with pytest.raises(ValueError, match="inside a transaction"), heap.atomic():
         heap.gc()
     assert heap.gc() is not None
 

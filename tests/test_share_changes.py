@@ -69,7 +69,7 @@ def test_only_containers_have_versions(heap: share.Heap) -> None:
 def test_a_key_is_waited_for(heap: share.Heap) -> None:
     settings: share.dict[str, Any] = heap.share({"level": 1})
     assert settings.wait_for("level") == 1
-    with pytest.raises(TimeoutError, match=r"'level' got no other value within 0\.01 s"):
+    with pytest.raises(TimeoutError, match=r"'level' did not change within 0\.01 s"):
         settings.wait_for("level", 1, timeout=0.01)
     with pytest.raises(TimeoutError):
         settings.wait_for("mode", timeout=0.01)

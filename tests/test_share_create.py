@@ -129,7 +129,7 @@ def test_an_init_that_opens_its_own_heap_by_name_is_told_so(name: str) -> None:
     def ask_again(_heap: share.Heap) -> None:
         share.Heap.open(name, create=True)
 
-    with pytest.raises(RuntimeError, match="still being made by this thread"):
+    with pytest.raises(RuntimeError, match="this thread is still making the heap"):
         share.Heap.open(name, create=True, max_size=SIZE, init=ask_again)
     with pytest.raises(FileNotFoundError, match="no heap named"):
         share.Heap.open(name)

@@ -257,7 +257,7 @@ def test_an_object_that_was_taken_out_stays(heap: share.Heap) -> None:
 def test_it_has_no_hash_and_no_constructor(abc: share.deque[Any]) -> None:
     with pytest.raises(TypeError, match=r"unhashable type: 'share\.deque'"):
         hash(abc)
-    with pytest.raises(TypeError, match=r"^a shared object is made by heap\.share"):
+    with pytest.raises(TypeError, match=r"^make a shared object with heap\.share"):
         share.deque([1, 2])  # pyright: ignore
 
 

@@ -245,7 +245,7 @@ def test_cas_sets_what_is_there_only(heap: share.Heap) -> None:
     assert "missing" not in made
     assert made.cas("number", inner, None)
     assert made["number"] is None
-    with pytest.raises(TypeError, match="this dict is not a shared one"):
+    with pytest.raises(TypeError, match="this dict is not shared"):
         made.cas("inner", {}, None)
 
 

@@ -66,28 +66,28 @@ def test_who_has_the_old_file_keeps_it_when_a_new_one_takes_its_place(path: Path
 def test_what_is_no_frozen_file_is_refused_in_one_sentence(path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(b"PK\3\4 and more")
-    assert refused(path) == "PATH: this is no frozen file: it does not begin as one"
+    assert refused(path) == "PATH: this is not a frozen file: its first bytes are different"
     path.write_bytes(b"")
-    assert refused(path) == "PATH: this is no frozen file: it does not begin as one"
+    assert refused(path) == "PATH: this is not a frozen file: its first bytes are different"
     path.write_bytes(whole[:-1])
     assert refused(path) == (
         f"PATH: this frozen file is cut off: it has {len(whole) - 1} bytes of {len(whole)}"
     )
     path.write_bytes(whole[:8] + b"\2" + whole[9:])
     assert refused(path) == (
-        "PATH: this file has format 2, and this ungil reads format 1: freeze it again, or use the "
-        "ungil that made it"
+        "PATH: this file has format 2, but this ungil reads format 1: freeze the data again, or "
+        "use the ungil that made the file"
     )
     path.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
     assert refused(path) == (
-        "PATH: this frozen file is damaged: its header has another checksum than it says"
+        "PATH: this frozen file is damaged: the checksum of its header is wrong"
     )
     path.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
     assert refused(path, verify=True) == (
-        "PATH: this frozen file is damaged: its contents have another checksum than it says"
+        "PATH: this frozen file is damaged: the checksum of its contents is wrong"
     )
     assert "No such file" in refused(path.with_name("missing"))
-    assert refused(path.parent).endswith("this is no frozen file: it does not begin as one")
+    assert refused(path.parent).endswith("this is not a frozen file: its first bytes are different")
 
 
 def test_a_file_that_cannot_be_written_says_so_and_leaves_nothing(tmp_path: Path) -> None:
@@ -204,9 +204,7 @@ def test_what_was_frozen_without_a_path_ends_with_the_last_process_that_has_it()
     left = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE_S, check=True
     ).stdout
-    with pytest.raises(
-        FileNotFoundError, match="the process that sent it has ended; freeze it with"
-    ):
+    with pytest.raises(FileNotFoundError, match="the process that sent it has ended; freeze with"):
         pickle.loads(left)
 
 

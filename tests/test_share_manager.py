@@ -62,7 +62,7 @@ def test_what_needs_a_server_is_refused_in_a_sentence() -> None:
     with pytest.raises(NotImplementedError, match="no server in which a Thing could live"):
         manager.register("Thing", object)
     for refused in (manager.connect, manager.get_server):
-        with pytest.raises(NotImplementedError, match="give its objects to the other process"):
+        with pytest.raises(NotImplementedError, match="pass its objects to the other process"):
             refused()
 
 
@@ -73,7 +73,7 @@ def test_a_manager_that_is_shut_down_makes_nothing_and_its_objects_go_on() -> No
     manager.shutdown()
     items.append(2)
     assert items[:] == [1, 2]
-    with pytest.raises(ValueError, match="the manager is shut down"):
+    with pytest.raises(ValueError, match="the manager has been shut down"):
         manager.list()
     with pytest.raises(ValueError, match="Pool not running"):
         pool.apply(tasks.square, (3,))

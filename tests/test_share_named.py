@@ -86,7 +86,7 @@ def test_without_its_name_nobody_finds_it_and_who_has_it_keeps_it(name: str) -> 
 
 def test_a_name_is_given_once(name: str) -> None:
     heap = share.Heap(name, max_size=SIZE)
-    with pytest.raises(FileExistsError, match=f"there is a heap named '{name}' already"):
+    with pytest.raises(FileExistsError, match=f"a heap named '{name}' already exists"):
         share.Heap(name, max_size=SIZE)
     assert heap.root is share.Heap.open(name).root
 
@@ -94,7 +94,7 @@ def test_a_name_is_given_once(name: str) -> None:
 @pytest.mark.parametrize("wrong", ["", "a/b", "a b", "é", "a\0", "x" * 201, "a\n"])
 def test_a_name_that_cannot_be_one_is_refused(wrong: str) -> None:
     for attempt in (share.Heap, share.Heap.open):
-        with pytest.raises(ValueError, match="cannot be the name of a heap: it has 1 to 200"):
+        with pytest.raises(ValueError, match="cannot be the name of a heap: a name has 1 to 200"):
             attempt(wrong)
 
 
@@ -144,7 +144,7 @@ def test_a_heap_of_another_version_is_refused(name: str, place: int) -> None:
     with path_of(name).open("r+b") as file:
         file.seek(place)
         file.write(struct.pack("=Q", 99))
-    with pytest.raises(ValueError, match="is no heap of this version of ungil"):
+    with pytest.raises(ValueError, match="is not a heap of this version of ungil"):
         share.Heap.open(name)
 
 
@@ -152,7 +152,7 @@ def test_a_heap_of_another_version_is_refused(name: str, place: int) -> None:
 def test_a_heap_that_was_cut_off_is_refused(name: str, length: int) -> None:
     share.Heap(name, max_size=SIZE).close()
     os.truncate(path_of(name), length)
-    with pytest.raises(ValueError, match="is no heap of this version of ungil, or was cut off"):
+    with pytest.raises(ValueError, match="is not a heap of this version of ungil, or was cut off"):
         share.Heap.open(name)
 
 
@@ -165,7 +165,7 @@ def test_what_is_no_heap_is_refused(name: str) -> None:
         path_of(name).rmdir()
     path_of(name).touch(0o600)
     path_of(name).write_bytes(b"text" * 100_000)
-    with pytest.raises(ValueError, match="is no heap of this version of ungil"):
+    with pytest.raises(ValueError, match="is not a heap of this version of ungil"):
         share.Heap.open(name)
     path_of(name).unlink()
     path_of(name).symlink_to("/dev/shm/another")

@@ -63,9 +63,9 @@ def test_a_cluster_runs_the_same_calls(engine: Any) -> None:
         assert pool.submit(tasks.pid).result(PATIENCE_S) != os.getpid()
         with pytest.raises(LookupError, match="why"):
             pool.submit(tasks.fail, "why").result(PATIENCE_S)
-        with pytest.raises(ValueError, match="task_timeout=3 is for the workers of this machine"):
+        with pytest.raises(ValueError, match="task_timeout=3 is for workers on this machine"):
             pool.limited(task_timeout=3).submit(tasks.pid)
-        with pytest.raises(EngineError, match="go through no heap"):
+        with pytest.raises(EngineError, match="do not go through a heap"):
             _ = pool.heap
     with pytest.raises(RuntimeError, match="after shutdown"):
         pool.submit(tasks.pid)

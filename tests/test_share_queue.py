@@ -89,7 +89,7 @@ def test_time_outs_raise_the_exceptions_of_the_standard_library(heap: share.Heap
         q.get_nowait()
     q.put(1)
     assert q.full()
-    with pytest.raises(queue.Full, match=r"1 items, which is its maxsize.*within 0\.01 s"):
+    with pytest.raises(queue.Full, match=r"1 items \(its maxsize\).*within 0\.01 s"):
         q.put(2, timeout=0.01)
     with pytest.raises(queue.Full):
         q.put_nowait("a long string, which would need memory")

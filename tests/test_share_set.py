@@ -223,9 +223,9 @@ def test_its_representation_names_it(heap: share.Heap) -> None:
 def test_it_has_no_hash_and_no_constructor(abc: share.set[Any]) -> None:
     with pytest.raises(TypeError, match=r"unhashable type: 'share\.set'"):
         hash(abc)
-    with pytest.raises(TypeError, match=r"^a shared object is made by heap\.share"):
+    with pytest.raises(TypeError, match=r"^make a shared object with heap\.share"):
         share.set([1, 2])  # pyright: ignore
-    with pytest.raises(TypeError, match="a shared object is made by"):
+    with pytest.raises(TypeError, match="make a shared object with"):
         share.set()
 
 

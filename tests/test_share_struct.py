@@ -232,7 +232,7 @@ def test_a_class_is_found_by_its_name_and_fields_and_never_imported(heap: share.
     assert type(found["main"]) is main
     with pytest.raises(
         TypeError,
-        match=r"is a Thing\(size: int, name: str\), and this process has declared"
+        match=r"is a Thing\(size: int, name: str\), but this process has declared"
         r" Thing\(size: int\)$",
     ):
         found["other"]
@@ -261,11 +261,11 @@ def test_what_no_struct_can_be_is_refused_with_a_sentence() -> None:
     cases: list[tuple[Callable[[], object], str]] = [
         (
             lambda: type("Bad", (Open,), {"__annotations__": {"x": int}}),
-            "Bad would have attributes that are not shared, by its base Open",
+            "Bad would have attributes that are not shared, because of its base Open",
         ),
         (
             lambda: type("Bad", (), {"__annotations__": {"x": "Nothing"}}),
-            "Bad has an annotation that means nothing yet: name 'Nothing' is not defined",
+            "Bad has an annotation that cannot be evaluated yet: name 'Nothing' is not defined",
         ),
         (lambda: type("Bad", (), {"__annotations__": {"x": 3}}), "Bad"),
         (

@@ -282,7 +282,7 @@ def test_a_condition_is_made_with_its_lock_and_needs_it(heap: share.Heap) -> Non
 def test_what_is_in_no_heap_says_so() -> None:
     for obj in (share.Lock(), share.Condition(), share.Semaphore(), share.Barrier(2)):
         assert "unshared" in repr(obj)
-        with pytest.raises(RuntimeError, match=r"in no heap yet: heap\.share\(\) returns"):
+        with pytest.raises(RuntimeError, match=r"not in a heap yet: use the one that heap\.share"):
             getattr(obj, "acquire", getattr(obj, "abort", None))()  # pyright: ignore
     with pytest.raises(RuntimeError, match="in no heap yet"):
         share.Event().set()

@@ -18,7 +18,7 @@ LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [
     asyncio.new_event_loop,
     uvloop.new_event_loop,
 ]
-LEFT = r"^this block of atomic\(\) was left by an await before its end"
+LEFT = r"^an await left this block of atomic\(\) before its end"
 
 
 @pytest.fixture

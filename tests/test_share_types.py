@@ -61,9 +61,9 @@ def test_a_refusal_names_the_place_and_the_remedy(
 
 def test_an_object_of_another_heap_is_refused_with_what_to_do(heap: share.Heap) -> None:
     other = share.Heap(max_size=1 << 22)
-    with pytest.raises(TypeError, match=r"^the object is in another heap: share a copy of it"):
+    with pytest.raises(TypeError, match=r"^the object is in another heap: share a copy instead"):
         heap.root["x"] = other.share([1])
-    with pytest.raises(TypeError, match=r"^\[0\] is in another heap: share a copy of it"):
+    with pytest.raises(TypeError, match=r"^\[0\] is in another heap: share a copy instead"):
         heap.root["x"] = [other.share([1])]
 
 

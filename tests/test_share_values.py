@@ -218,7 +218,7 @@ def test_an_enum_that_others_cannot_find_is_refused(heap: share.Heap) -> None:
     class Local(enum.Enum):
         HERE = 1
 
-    with pytest.raises(TypeError, match=r"enum that other processes cannot find as .*Local"):
+    with pytest.raises(TypeError, match=r"enum that other processes cannot import as .*Local"):
         heap.root["x"] = Local.HERE
 
 

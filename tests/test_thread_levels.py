@@ -133,7 +133,7 @@ def test_a_rule_that_is_none_is_one_sentence_and_the_program_runs(rule: str) -> 
     done = run(pythons()[-1], "-c", code, env=environment(f"MainThread=high\n{rule}"))
     assert done.stdout == f"{NORMAL}\n"
     assert done.stderr == (
-        f"ungil: UNGIL_PRIORITY is not obeyed: {rule!r} is not "
+        f"ungil: UNGIL_PRIORITY is ignored: {rule!r} is not "
         "PATTERN=low, PATTERN=normal or PATTERN=high\n"
     )
 

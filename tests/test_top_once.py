@@ -105,8 +105,8 @@ def test_a_recording_of_others_is_not_ended(ungil: Run, start: Start) -> None:
     outcome = ungil("top", str(pid), "--once", "--json")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert outcome.stderr == (
-        f"ungil: another ungil records process {pid}, and ungil top would end that; "
-        f"wait for it, or look at one moment: ungil dump {pid}\n"
+        f"ungil: another ungil is recording process {pid}, and ungil top would end that "
+        f"recording; wait until it ends, or look once with: ungil dump {pid}\n"
     )
     assert not is_left(pid)
 
@@ -114,10 +114,10 @@ def test_a_recording_of_others_is_not_ended(ungil: Run, start: Start) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["x"], "PID: 'x' is not the number of a process"),
+        (["x"], "PID: 'x' is not a process id"),
         (["1", "--interval", "0"], "--interval: '0' is not a number of seconds from 0.1 to 60"),
-        (["1", "--once"], "--once and --json go together: a screen has no use for either alone"),
-        (["--once", "--json"], "--once needs the number of a process: ungil top PID --once --json"),
+        (["1", "--once"], "--once and --json must be given together"),
+        (["--once", "--json"], "--once needs the process id: ungil top PID --once --json"),
         (["2147483647", "--once", "--json"], "there is no process 2147483647"),
         (
             ["1"],

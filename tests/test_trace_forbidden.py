@@ -41,13 +41,14 @@ def test_a_filter_that_kills_who_reads_costs_the_stacks_and_the_report_says_so(
     tmp_path: Path,
 ) -> None:
     (note,) = notes(tmp_path, *filtered("killed", "process_vm_readv"))
-    assert "a seccomp filter kills who reads another process (process_vm_readv)" in note
+    assert "a seccomp filter kills processes that read another one (process_vm_readv)" in note
 
 
 def test_a_filter_that_kills_who_traces_costs_the_native_functions_alone(tmp_path: Path) -> None:
     (note,) = notes(tmp_path, *filtered("killed", "ptrace"))
     assert note == (
-        "the native functions of long holds are missing: a seccomp filter kills who calls ptrace"
+        "the native functions of long holds are missing: a seccomp filter kills processes that "
+        "call ptrace"
     )
 
 
@@ -55,5 +56,5 @@ def test_the_numbers_of_another_namespace_are_not_mistaken_for_those_of_this_one
     tmp_path: Path,
 ) -> None:
     (note,) = notes(tmp_path, *APART)
-    assert "the /proc that is mounted here is of another PID namespace" in note
+    assert "the /proc that is mounted here belongs to another PID namespace" in note
     assert "mount -t proc proc /proc" in note

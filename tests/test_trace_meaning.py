@@ -152,7 +152,7 @@ def test_nothing_is_wrong_with_a_program_of_one_thread(tmp_path: Path, python: P
     if python.version < (3, 0):
         # 2.7 makes its GIL when the first thread is started.
         assert recording.process["gils"] == []
-        assert "2.7 and has started no thread" in recording.finding("not-recorded")["text"]
+        assert "it is Python 2.7 and started no thread" in recording.finding("not-recorded")["text"]
     else:
         assert recording.finding("none")["waited_max_s"] == 0
         assert recording.gil["forced"] == recording.gil["handoffs"] == 0

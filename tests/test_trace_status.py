@@ -158,7 +158,7 @@ def test_a_file_that_may_not_grow_costs_the_trace_and_not_the_status(
     words = ["bash", "-c", 'ulimit -S -f hard; exec "$@"', "bash", sys.executable, "-c", code]
     outcome = ungil("trace", "-o", "t.pftrace", *words, preexec_fn=limit_files)
     assert outcome.returncode == status
-    assert outcome.stderr.endswith("ungil: the trace 't.pftrace' is not complete: file too large\n")
+    assert outcome.stderr.endswith("ungil: the trace 't.pftrace' is incomplete: file too large\n")
     assert "ungil report t.pftrace" in outcome.stderr
     report = ungil("report", "t.pftrace", "--json")
     (note, *_) = json.loads(report.stdout)["notes"]

@@ -86,7 +86,7 @@ def nothing_was_recorded(recording: Recording) -> str:
 def test_a_program_that_is_no_python(tmp_path: Path) -> None:
     true = shutil.which("true") or "/bin/true"
     note = nothing_was_recorded(trace(tmp_path, true))
-    assert note.startswith(f"{true} is no Python and loaded none")
+    assert note.startswith(f"{true} is not a Python and loaded none")
 
 
 def test_a_program_that_loads_no_libraries(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_program_that_loads_no_libraries(tmp_path: Path) -> None:
     )
     subprocess.run(["cc", "-static", "-nostdlib", "-o", program, source], check=True)
     note = nothing_was_recorded(trace(tmp_path, program, status=7))
-    assert note.startswith(f"{program} is statically linked, so the hook was not in it")
+    assert note.startswith(f"{program} is statically linked, so it could not load the hook")
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)

@@ -74,7 +74,7 @@ def test_beside_a_newer_trace_the_one_of_a_killed_recorder_is_named(
     assert ungil("trace", "-q", "-o", "trace.pftrace", "-c", "pass").returncode == 0
     outcome = ungil("report", "trace.pftrace", "--json")
     (place,) = tmp_path.glob(".trace.pftrace.*.tmp")
-    assert outcome.stderr == f"ungil: recorders that were killed have also left: {place.name!r}\n"
+    assert outcome.stderr == f"ungil: killed recorders also left: {place.name!r}\n"
     assert json.loads(outcome.stdout)["notes"] == []
 
 

@@ -1,6 +1,6 @@
 """What the GIL costs a running Python program.
 
-The command line is `ungil --help`. For code that wants the numbers of itself: `ungil.gil`.
+`ungil --help` describes the command line. A program measures itself with `ungil.gil`.
 """
 
 from ungil.errors import Error, HookError

@@ -760,13 +760,13 @@ class SharedArray(Buffer):
         """
 
     def maximum(self, index: Any, value: Any, /) -> Any:
-        """Make a number `value` if it is less, in one step; return what it was."""
+        """Raise a number to `value` if it is less, in one step; return what it was."""
 
     def minimum(self, index: Any, value: Any, /) -> Any:
-        """Make a number `value` if it is more, in one step; return what it was."""
+        """Lower a number to `value` if it is more, in one step; return what it was."""
 
     def cas(self, index: Any, old: Any, new: Any, /) -> bool:
-        """Make a number that equals `old` the number `new`, in one step; False if it is another."""
+        """Replace a number by `new` if it equals `old`, in one step; return whether it did."""
 
     def append(self, item: Any, /) -> None:
         """Add an item, or a row, at the end."""
@@ -775,7 +775,7 @@ class SharedArray(Buffer):
         """Add rows at the end that are in memory as those of the array are."""
 
     def resize(self, length: int, /) -> None:
-        """Make the first axis so long, in one step: rows at the end go, or come full of zeros."""
+        """Set the length of the first axis, in one step: it loses rows, or gains rows of zeros."""
 
     def reserve(self, length: int, /) -> None:
         """Make room for a first axis of this length: the items stay where they are until then."""
@@ -889,14 +889,14 @@ class SharedDict(Generic[_K, _V]):
     def incr(self, key: _K, by: _V | None = None, /) -> _V:
         """Add `by` (1) to the value of `key` in one step, and return the sum.
 
-        A missing value counts as 0. Raises TypeError if it is no number.
+        A missing value counts as 0. Raises TypeError if it is not a number.
         """
 
     def cas(self, key: _K, old: _V | Absent, new: _V | Absent, /) -> bool:
         """Set `key` to `new` if its value equals `old`, in one step; return whether it did.
 
-        A shared object equals only itself. Where `old` is ABSENT, the key must not be there; where
-        `new` is, it is deleted.
+        A shared object equals only itself. If `old` is ABSENT, the key must be missing; if `new` is
+        ABSENT, the key is deleted.
         """
 
     def clear(self) -> None:
@@ -928,7 +928,7 @@ class SharedDict(Generic[_K, _V]):
     ) -> _T | None: ...
     @overload
     def setdefault(self, key: _K, default: _V, /) -> _V:
-        """Return the value of `key`, which is set to `default` if it has none."""
+        """Return the value of `key`; if it has none, set it to `default` first."""
 
     def walk(
         self, part: Literal["keys", "values", "items"], step: Literal[1, -1], /
@@ -988,7 +988,7 @@ class SharedList(Generic[_T]):
     def incr(self, index: SupportsIndex, by: _T | None = None, /) -> _T:
         """Add `by` (1) to the item at `index` in one step, and return the sum.
 
-        Raises IndexError, and TypeError if it is no number.
+        Raises IndexError, and TypeError if it is not a number.
         """
 
     def index(
@@ -1022,7 +1022,7 @@ class SharedList(Generic[_T]):
         """Put so many copies of the items, one after the other, in the place of them."""
 
     def reverse(self) -> None:
-        """Turn the order around."""
+        """Reverse the order."""
 
     def snapshot(self) -> tuple[list[_T], int]:
         """Return all items of one moment, and the version of the list that they are from."""
@@ -1049,31 +1049,31 @@ class SharedSet(Generic[_T]):
         """Go through the members of this moment."""
 
     def add(self, member: _T, /) -> None:
-        """Make `member` a member. Raises TypeError if it cannot be hashed or shared."""
+        """Add `member`. Raises TypeError if it cannot be hashed or shared."""
 
     def discard(self, member: object, /) -> None:
-        """Make `member` no member."""
+        """Remove `member` if it is there."""
 
     def remove(self, member: object, /) -> None:
-        """Take `member` out. Raises KeyError if it is none."""
+        """Remove `member`. Raises KeyError if it is not there."""
 
     def pop(self) -> _T:
-        """Take any member out. Raises KeyError if there is none."""
+        """Remove any member, and return it. Raises KeyError if there is none."""
 
     def clear(self) -> None:
-        """Take all members out."""
+        """Remove all members."""
 
     def update(self, *others: Iterable[_T]) -> None:
-        """Make all of these members, in one step."""
+        """Add all of these, in one step."""
 
     def intersection_update(self, *others: Iterable[object]) -> None:
         """Keep only members that are in all of these, in one step."""
 
     def difference_update(self, *others: Iterable[object]) -> None:
-        """Take all of these out, in one step."""
+        """Remove all of these, in one step."""
 
     def symmetric_difference_update(self, other: Iterable[_T], /) -> None:
-        """Take those of these out that are members and make the others members, in one step."""
+        """Remove those of these that are members and add the others, in one step."""
 
 @disjoint_base
 class SharedDeque(Generic[_T]):
@@ -1100,10 +1100,10 @@ class SharedDeque(Generic[_T]):
         """Repeat the items, in one step."""
 
     def append(self, item: _T, /) -> None:
-        """Add `item` at the right end; if there are too many then, the leftmost goes."""
+        """Add `item` at the right end; if that is too many, drop the leftmost."""
 
     def appendleft(self, item: _T, /) -> None:
-        """Add `item` at the left end; if there are too many then, the rightmost goes."""
+        """Add `item` at the left end; if that is too many, drop the rightmost."""
 
     def extend(self, items: Iterable[_T], /) -> None:
         """Add items at the right end, in one step."""
@@ -1121,7 +1121,7 @@ class SharedDeque(Generic[_T]):
         """Add `item` before an index. Raises IndexError if there is no room for one more."""
 
     def remove(self, item: object, /) -> None:
-        """Take the first item out that equals `item`. Raises ValueError if there is none."""
+        """Remove the first item that equals `item`. Raises ValueError if there is none."""
 
     def index(
         self,
@@ -1136,13 +1136,13 @@ class SharedDeque(Generic[_T]):
         """Count the items that equal `item`."""
 
     def rotate(self, steps: SupportsIndex = 1, /) -> None:
-        """Take `steps` items from the right end and add them at the left; the other way below 0."""
+        """Move `steps` items from the right end to the left, or back if it is negative."""
 
     def reverse(self) -> None:
-        """Turn the order around."""
+        """Reverse the order."""
 
     def clear(self) -> None:
-        """Take all items out."""
+        """Remove all items."""
 
 @final
 class SharedTransaction:
@@ -1234,22 +1234,22 @@ class SharedLock:
 
     def __new__(cls, held: Held | None = None, /, *, reentrant: bool = False) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
-        """Take the lock, and return whether it was got.
+        """Acquire the lock; return whether it did.
 
-        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds.
         """
 
     def release(self) -> None:
-        """Let go of it. Raises RuntimeError if it is not held, a re-entrant one by this thread."""
+        """Release it. Raises RuntimeError if it is not held, a re-entrant one by this thread."""
 
     def __enter__(self) -> bool: ...
     def __exit__(self, *_exception: object) -> None: ...
     def locked(self) -> bool:
-        """Whether somebody has it."""
+        """Whether it is held."""
 
     @property
     def owner_died(self) -> bool:
-        """Whether its holder followed one that died with it."""
+        """Whether its holder got it from a thread that died with it."""
 
 @disjoint_base
 class SharedCondition:
@@ -1257,35 +1257,35 @@ class SharedCondition:
 
     def __new__(cls, held: Held | None = None, /, *, lock: SharedLock | None = None) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
-        """Take its lock, and return whether it was got.
+        """Acquire its lock; return whether it did.
 
-        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds.
         """
 
     def release(self) -> None:
-        """Let go of its lock."""
+        """Release its lock."""
 
     def __enter__(self) -> bool: ...
     def __exit__(self, *_exception: object) -> None: ...
     def wait(self, timeout: float | None = None) -> bool:
-        """Let go of the lock until there is a notification; return whether there was one in time.
+        """Release the lock until there is a notification; return whether there was one in time.
 
         `timeout` is in seconds; None: without end.
         Raises RuntimeError if this thread does not hold the lock.
         """
 
     def notify(self, n: int = 1) -> None:
-        """Wake up to `n` of those who wait. Raises RuntimeError as `wait`."""
+        """Wake up to `n` of the waiters. Raises RuntimeError as `wait`."""
 
     def notify_all(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
 
     def locked(self) -> bool:
-        """Whether somebody has its lock."""
+        """Whether its lock is held."""
 
     @property
     def owner_died(self) -> bool:
-        """Whether the holder of its lock followed one that died with it."""
+        """Whether the holder of its lock got it from a thread that died with it."""
 
 @disjoint_base
 class SharedSemaphore:
@@ -1295,9 +1295,9 @@ class SharedSemaphore:
         cls, held: Held | None = None, /, *, value: int = 1, bounded: bool = False
     ) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Take a unit, and return whether there was one in time.
+        """Take a unit; return whether there was one in time.
 
-        Without `blocking` nobody waits; with `timeout` at most so many seconds.
+        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds.
         """
 
     def release(self, n: int = 1) -> None:
@@ -1307,7 +1307,7 @@ class SharedSemaphore:
     def __exit__(self, *_exception: object) -> None: ...
     @property
     def value(self) -> int:
-        """How many units nobody has."""
+        """How many units are free."""
 
 @disjoint_base
 class SharedEvent:
@@ -1318,10 +1318,10 @@ class SharedEvent:
         """Whether it is set."""
 
     def set(self) -> None:
-        """Set it, and wake all who wait."""
+        """Set it, and wake all waiters."""
 
     def clear(self) -> None:
-        """Make it not set."""
+        """Clear it."""
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set, at most `timeout` seconds; return whether that was in time."""
@@ -1334,18 +1334,18 @@ class SharedBarrier:
     def wait(
         self, timeout: float | None = None, *, action: Callable[[], object] | None = None
     ) -> int:
-        """Wait for the other parties, and return as which one this came.
+        """Wait for the other parties; return the number of this one, in the order of arrival.
 
-        The last one to come calls its `action` before all go on.
+        The last one to arrive calls its `action` before all go on.
         Raises threading.BrokenBarrierError if it is broken, or `timeout` seconds are over, which
         breaks it.
         """
 
     def abort(self) -> None:
-        """Break it: all who wait or come later are sent away."""
+        """Break it: all that wait or come later get BrokenBarrierError."""
 
     def reset(self) -> None:
-        """Make it as new: who waits is sent away, who comes later is not."""
+        """Reset it: parties that wait get BrokenBarrierError, later ones do not."""
 
     @property
     def parties(self) -> int:
@@ -1372,7 +1372,7 @@ class SharedQueue(Generic[_T]):
         """How many items it can have at a time; 0: any number."""
 
     def qsize(self) -> int:
-        """How many items it has at this moment, those that are out on leases not among them."""
+        """How many items it has at this moment, without leased ones."""
 
     def empty(self) -> bool:
         """Whether it has none at this moment."""
@@ -1383,8 +1383,8 @@ class SharedQueue(Generic[_T]):
     def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None:
         """Put an item in. While there is no room it waits, at most `timeout` seconds.
 
-        Raises queue.Full if there was none, or, without `block`, is none; `ShutDown` if the queue
-        is closed; TypeError if the item cannot be shared.
+        Raises queue.Full if there was no room in time, or, without `block`, at once; `ShutDown` if
+        the queue is closed; TypeError if the item cannot be shared.
         """
 
     def put_nowait(self, item: _T) -> None:
@@ -1400,8 +1400,8 @@ class SharedQueue(Generic[_T]):
     def get(self, block: bool = True, timeout: float | None = None) -> _T:
         """Take the first item out. While there is none it waits, at most `timeout` seconds.
 
-        Raises queue.Empty if there was none, or, without `block`, is none; `ShutDown` if the queue
-        is closed and nothing is left in it.
+        Raises queue.Empty if there was none in time, or, without `block`, at once; `ShutDown` if
+        the queue is closed and empty.
         """
 
     def get_nowait(self) -> _T:
@@ -1416,29 +1416,29 @@ class SharedQueue(Generic[_T]):
             with jobs.lease() as job:
                 work(job)
 
-        If the process dies before, the item is in the queue again, as the first one. A closed
-        queue is waited for as long as other processes have leases of it.
+        If the process dies before that, the item returns to the front of the queue. On a closed
+        queue, it waits while other processes hold leases.
         """
 
     @property
     def leased(self) -> int:
-        """How many items are out on leases."""
+        """How many items are leased."""
 
     def recover(self) -> int:
-        """Put items back that processes had leased which have died; return how many.
+        """Put back items whose lease belonged to a dead process; return how many.
 
-        Whoever waits for an item does this now and then.
+        A process that waits for an item does this now and then.
         """
 
     def task_done(self) -> None:
-        """Say that an item that was taken out is done. To acknowledge a lease does so, too.
+        """Say that an item that was taken out is done. Acknowledging a lease does so, too.
 
         Raises ValueError if all items that were put in are done.
         """
 
     @property
     def unfinished(self) -> int:
-        """How many items were put in and are not done."""
+        """How many items were put in and are not yet done."""
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until all items that were put in are done, at most `timeout` seconds.
@@ -1449,8 +1449,8 @@ class SharedQueue(Generic[_T]):
     def shutdown(self, immediate: bool = False) -> None:
         """Close the queue, in all processes and for ever, as `queue.Queue.shutdown` does.
 
-        Who puts something in gets `ShutDown` at once. Who takes something out gets it when there is
-        nothing left; if `immediate`, what is left is given up, and counts as done.
+        `put` raises `ShutDown` at once, `get` raises it when the queue is empty. If `immediate`,
+        the remaining items are dropped, and count as done.
         """
 
     def close(self) -> None:
@@ -1462,10 +1462,10 @@ class SharedQueue(Generic[_T]):
 
 @final
 class QueueLease(Generic[_T]):
-    """An item of a queue that this process has until it acknowledges it.
+    """An item of a queue, leased to this process until it acknowledges it.
 
-    As a context manager it gives the item; it acknowledges it at the end, or puts it back after an
-    exception. An item whose lease is thrown away is put back.
+    As a context manager, it gives the item, and acknowledges it at the end or puts it back after an
+    exception. If the lease object is dropped, the item is put back.
     """
 
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
@@ -1478,9 +1478,9 @@ class QueueLease(Generic[_T]):
         """Whether the item was acknowledged or put back."""
 
     def ack(self) -> None:
-        """Say that the item is done with: it is in the queue no more.
+        """Say that the item is done: it leaves the queue for good.
 
-        Raises RuntimeError if the lease is over, or is that of the process that forked this one.
+        Raises RuntimeError if the lease has ended, or belongs to the process that forked this one.
         """
 
     def put_back(self) -> None:
@@ -1543,7 +1543,7 @@ def after_fork_in_child() -> None:
 
 @final
 class Outcome(Generic[_Item, _Value]):
-    """What became of one item: the value that the function returned, or the exception it raised."""
+    """The outcome of one item: what the function returned, or the exception that it raised."""
 
     @property
     def item(self) -> _Item:
@@ -1573,7 +1573,7 @@ class Outcome(Generic[_Item, _Value]):
     def started(self) -> float:
         """When the last attempt began, in seconds since 1970.
 
-        Of an item that never ran it is when it was given up.
+        For an item that never ran, the time when it was given up.
         """
 
     @property
@@ -1585,11 +1585,11 @@ class Outcome(Generic[_Item, _Value]):
 
     @property
     def seconds(self) -> float:
-        """How many seconds the last attempt took, by the clock that never goes back."""
+        """How many seconds the last attempt took, by the monotonic clock."""
 
     @property
     def abandoned(self) -> bool:
-        """Whether the function goes on although its time was over: a thread cannot be ended."""
+        """Whether the function goes on after its time-out: a thread cannot be stopped."""
 
     @property
     def resumed(self) -> bool:
@@ -1706,7 +1706,7 @@ class Operation(Generic[_T_co]):
         """Raise an exception where it waits, as in a coroutine."""
 
     def close(self) -> None:
-        """Give it up: it waits no more."""
+        """Give it up: it stops waiting."""
 
     def _advance(
         self,
@@ -1728,7 +1728,7 @@ class Connection:
     """
 
     def read(self, n: int | None = None, /) -> Operation[bytes]:
-        """What has arrived, at most `n` bytes of it, as soon as there is something.
+        """What has arrived, at most `n` bytes, as soon as there is something.
 
         `b""` at the end. Without `n`, everything up to the end.
         """
@@ -1737,24 +1737,24 @@ class Connection:
         """`n` bytes. Raises EOFError if the peer ends before them."""
 
     def read_line(self, *, limit: int = 65536) -> Operation[bytes]:
-        r"""A line with its end, `b"\n"`. What the last one lacks of it is not added.
+        r"""A line with its end, `b"\n"`, which the last line may lack.
 
         `b""` at the end. Raises ValueError for one longer than `limit` bytes: a peer that never
-        ends a line shall not fill the memory.
+        ends a line must not fill the memory.
         """
 
     def read_until(self, separator: bytes, /, *, limit: int = 65536) -> Operation[bytes]:
-        """Everything up to `separator`, and that.
+        """Everything up to and including `separator`.
 
         Raises EOFError if the peer ends before it, and ValueError if it does not come within
         `limit` bytes.
         """
 
     def write(self, data: Buffer, /) -> Operation[None]:
-        """Send all of `data`. Comes back when the system has it, which says nothing of the peer."""
+        """Send all of `data`. Returns when the system has it, which says nothing about the peer."""
 
     def close(self) -> None:
-        """Close the connection. Whoever waits for it gets an OSError."""
+        """Close the connection. An item that waits for it gets an OSError."""
 
     @property
     def closed(self) -> bool:
@@ -1773,7 +1773,7 @@ def connect(host: str, port: int) -> Connecting:
 
     `await connect(...)` gives the `Connection`, and `async with connect(...)` also closes it.
     Raises the OSError that says why not (ConnectionRefusedError, TimeoutError, ...),
-    socket.gaierror if the name has no address, ValueError for a port that there is not.
+    socket.gaierror if the name has no address, ValueError for an impossible port.
     """
 
 def connect_unix(path: str | PathLike[str]) -> Connecting:
@@ -1784,16 +1784,16 @@ def connect_unix(path: str | PathLike[str]) -> Connecting:
     """
 
 def sleep(seconds: float) -> Operation[None]:
-    """Comes back after so many seconds."""
+    """Returns after this many seconds."""
 
 def wait_readable(file: int | _HasFileno) -> Operation[None]:
-    """Comes back when a descriptor, or what has a `fileno()`, can be read without waiting.
+    """Returns when a descriptor, or an object with `fileno()`, can be read without waiting.
 
     Raises OSError if it cannot be waited for.
     """
 
 def wait_writable(file: int | _HasFileno) -> Operation[None]:
-    """Comes back when a descriptor, or what has a `fileno()`, can be written without waiting.
+    """Returns when a descriptor, or an object with `fileno()`, can be written without waiting.
 
     Raises OSError if it cannot be waited for.
     """
@@ -1901,15 +1901,16 @@ class FrozenDict(Mapping[_K, _V]):
     ) -> Iterator[_K]:
         """Iterate over the keys from `minimum` to `maximum` in their order.
 
-        `inclusive`, (True, True), says whether those belong to it. It is found by bisection. As
-        `sortedcontainers.SortedDict.irange`; raises TypeError if the keys stand in no common order.
+        `inclusive`, (True, True), says whether these two are included. Bisection finds the range,
+        as in `sortedcontainers.SortedDict.irange`. Raises TypeError if the keys have no common
+        order.
         """
 
     def copy(self) -> dict[_K, _V]:
         """Return an ordinary dict; what is nested stays frozen."""
 
     def thaw(self) -> dict[_K, Any]:
-        """Return an ordinary dict, with all that is in it as ordinary objects."""
+        """Return an ordinary dict, with ordinary objects at every depth."""
 
     def __copy__(self) -> dict[_K, _V]: ...
     def __deepcopy__(self, memo: Any, /) -> dict[_K, Any]: ...
@@ -1948,7 +1949,7 @@ class FrozenList(Sequence[_Value]):
         """Return an ordinary list; what is nested stays frozen."""
 
     def thaw(self) -> list[Any]:
-        """Return an ordinary list, with all that is in it as ordinary objects."""
+        """Return an ordinary list, with ordinary objects at every depth."""
 
     def __copy__(self) -> list[_Value]: ...
     def __deepcopy__(self, memo: Any, /) -> list[Any]: ...
@@ -1966,7 +1967,7 @@ class FrozenList(Sequence[_Value]):
 
 @final
 class FrozenTuple(Sequence[_Value]):
-    """A tuple in a frozen file that is large, or all of it; see `freeze`.
+    """A tuple in a frozen file, if it is large or the whole file; see `freeze`.
 
     A tuple of up to 256 items in something else is read as an ordinary one. It equals a tuple with
     equal items, and has its hash.
@@ -1993,7 +1994,7 @@ class FrozenTuple(Sequence[_Value]):
         """Return an ordinary tuple; what is nested stays frozen."""
 
     def thaw(self) -> tuple[Any, ...]:
-        """Return an ordinary tuple, with all that is in it as ordinary objects."""
+        """Return an ordinary tuple, with ordinary objects at every depth."""
 
     def __copy__(self) -> tuple[_Value, ...]: ...
     def __deepcopy__(self, memo: Any, /) -> tuple[Any, ...]: ...

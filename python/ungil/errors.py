@@ -27,7 +27,7 @@ class Error(Exception):
 
 
 class UsageError(Error):
-    """What was asked for is wrong: a file that is not there, an option without sense."""
+    """The request is wrong: a missing file, an impossible option."""
 
 
 class HookError(Error):
@@ -35,18 +35,18 @@ class HookError(Error):
 
 
 class NotInstalled(HookError):
-    """What was asked for needs a process that is counted, or scheduled, and this one is not.
+    """The call needs a process that is counted, or scheduled, and this one is not.
 
     `ungil.gil.install()` does both.
     """
 
 
 class EngineError(Error):
-    """An engine has not run an item to its end; the item is not tried again."""
+    """An engine could not run an item to its end; the item is not tried again."""
 
 
 class WorkerDied(EngineError):
-    """A worker died. In the outcome of an item: while it ran this item, at last alone.
+    """A worker died. In the outcome of an item: it died while it ran this item, in the end alone.
 
     A `share.Pool` also says which task that was, which process, and which signal.
     """

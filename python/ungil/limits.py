@@ -124,7 +124,7 @@ class Limits:
     def parse(cls, max_hold: str | None, max_wait: str | None) -> Limits:
         """Limits written like `20ms`; UsageError if one is no duration, or there is none."""
         if max_hold is None and max_wait is None:
-            raise UsageError("there is no limit to judge by; give max_hold, max_wait, or both")
+            raise UsageError("no limit was given; pass max_hold, max_wait, or both")
         hold_ns, wait_ns = _parsed("max_hold", max_hold), _parsed("max_wait", max_wait)
         return cls(hold_ns, wait_ns, max_hold, max_wait)
 

@@ -165,7 +165,7 @@ def test_of_many_failures_beside_gathered_answers_only_the_ways_are_shown(
     head, way, _, hint = outcome.stderr.splitlines()
     assert head.split() == ["HOSTS", "FAILED", "BY", "FOR", "EXAMPLE"]
     assert way.split() == ["27", "exit", "4", "sw1"]
-    assert hint == "every host is shown by --table --all, or as JSON by --json"
+    assert hint == "--table --all shows every host, --json prints them as JSON"
 
 
 def test_tagged_answers_cannot_change_the_terminal(start: Start, folder: Path) -> None:
@@ -238,9 +238,15 @@ def test_many_failures_of_a_way_are_named_as_each_of_them(ungil: Run, folder: Pa
 
 def test_two_forms_of_the_same_are_refused(ungil: Run) -> None:
     for words, sentence in (
-        (["--tag", "--gather"], "--tag and --gather are two ways to print the same; leave one out"),
-        (["--json", "--table"], "--json and --table are two ways to print the same; leave one out"),
-        (["--all", "--gather"], "--all is for the table, which --gather does not print"),
+        (
+            ["--tag", "--gather"],
+            "--tag and --gather print the same outcomes in two ways; leave one out",
+        ),
+        (
+            ["--json", "--table"],
+            "--json and --table print the same outcomes in two ways; leave one out",
+        ),
+        (["--all", "--gather"], "--all needs the table, which --gather does not print"),
     ):
         outcome = ungil("fanout", "--hosts", "hosts", *words, "tasks:version")
         assert (outcome.returncode, outcome.stdout) == (2, "")

@@ -85,24 +85,27 @@ def test_a_host_that_kills_its_worker_is_told_and_the_others_run(ungil: Run) -> 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--engine", "threads", "tasks:hello"], "--engine 'threads' is none of processes, "),
-        (["--engine", "processes:0", "--", "echo", "{}"], "--engine 'processes:0' is none of "),
-        (["--engine", "http://x", "--", "echo", "{}"], "--engine 'http://x' is none of processes"),
+        (["--engine", "threads", "tasks:hello"], "--engine 'threads' is not one of processes"),
+        (["--engine", "processes:0", "--", "echo", "{}"], "--engine 'processes:0' is not one of "),
+        (
+            ["--engine", "http://x", "--", "echo", "{}"],
+            "--engine 'http://x' is not one of processes",
+        ),
         (
             ["--engine", "processes", "--mode", "green", "tasks:whose"],
-            "--engine processes and --mode green do not go together: the workers of an engine ",
+            "--engine processes and --mode green cannot be combined: the workers of an engine ",
         ),
         (
             ["--engine", "dask", "--mode", "lean", "tasks:hello"],
-            "--engine dask and --mode lean do not go together: ",
+            "--engine dask and --mode lean cannot be combined: ",
         ),
         (
             ["--engine", "processes", "--mode", "threads", "--", "echo", "{}"],
-            "--mode threads is for a function, and a command runs as a process; leave it out",
+            "--mode threads applies to functions, and a command runs as a process; leave it out",
         ),
         (
             ["--engine", "processes", "--mode", "asyncio", "tasks:whose"],
-            "tasks:whose is no async def and cannot run in --mode asyncio; use --mode threads",
+            "tasks:whose is not an async def and cannot run in --mode asyncio; use --mode threads",
         ),
     ],
 )

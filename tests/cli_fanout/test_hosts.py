@@ -31,8 +31,8 @@ def test_lines_that_are_no_hosts_fail_and_the_others_run(ungil: Run, folder: Pat
     assert {one["host"]: one.get("error") for one in told} == {
         "sw1": None,
         "sw2": None,
-        "hosts, line 2": "2 words where one host is expected; "
-        "with more fields than one, use CSV or JSON lines",
+        "hosts, line 2": "2 words, but a line is one host; for several fields, "
+        "use CSV or JSON lines",
         "hosts, line 3": "'-oProxyCommand=x' begins with a dash",
         "hosts, line 4": "not UTF-8 (byte 0xe9 at 4)",
         "hosts, line 5": r"'nul\x00' has characters that cannot be printed",
@@ -51,8 +51,8 @@ def test_csv_names_its_fields(ungil: Run, folder: Path) -> None:
     assert told["sw1"]["value"]["stdout"] == "Core sw1\n"
     assert told["sw2"]["value"]["stdout"] == "two\nlines sw2\n"
     assert told["sw2"]["item"] == {"name": "two\nlines", "host": "sw2"}
-    assert told["hosts.csv, line 5"]["error"] == "1 fields, and the first line names 2"
-    assert told["hosts.csv, line 7"]["error"].startswith("no CSV (")
+    assert told["hosts.csv, line 5"]["error"] == "1 fields, but the first line names 2"
+    assert told["hosts.csv, line 7"]["error"].startswith("not CSV (")
     outcome = ungil("fanout", "--hosts", "hosts.csv", "--json", "tasks:fields")
     assert {one["host"]: one for one in jsons(outcome.stdout)}["sw1"]["value"] == [
         ["host", "sw1"],
@@ -70,7 +70,7 @@ def test_json_lines_have_a_host_each(ungil: Run) -> None:
     neither = 'neither a string nor an object with the field "host"'
     for line in (3, 4):
         assert told[f"the standard input, line {line}"]["error"] == neither
-    assert told["the standard input, line 5"]["error"].startswith("no JSON (")
+    assert told["the standard input, line 5"]["error"].startswith("not JSON (")
 
 
 def test_the_same_host_with_other_fields_is_another(ungil: Run, folder: Path) -> None:
@@ -100,7 +100,8 @@ def test_a_file_in_another_encoding_is_told_which(ungil: Run, folder: Path, enco
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (
         2,
         "",
-        f"ungil: hosts is {name}, and hosts are UTF-8: convert it with iconv -f {name} -t UTF-8\n",
+        f"ungil: hosts is {name}, but hosts must be UTF-8: convert it with iconv -f {name} -t "
+        "UTF-8\n",
     )
 
 

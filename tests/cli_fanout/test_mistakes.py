@@ -19,22 +19,26 @@ TASKS = "tasks_to_run.py"
         (["--"], "no command after --"),
         (
             ["uptime"],
-            "'uptime' is no module:function; a command comes after --, for example: ungil",
+            "'uptime' is not a module:function; to run a command, put it after --, for example: "
+            "ungil",
         ),
-        (["ssh", "{host}"], "\"ssh '{host}'\" is no module:function; a command comes after --"),
+        (["ssh", "{host}"], "\"ssh '{host}'\" is not a module:function; to run a"),
         (["tasks:length", "--", "ls"], "'tasks:length' and a command after -- cannot both run"),
         (["--", "uptime"], "'uptime' would do the same for each host; write {host} where its name"),
         (["--", "no-such-program", "{}"], "there is no command 'no-such-program'"),
         (
             ["--", "echo", "{port}"],
-            "the hosts of hosts have no field 'port', only host; write {{port}} if the braces",
+            "the hosts of hosts have no field 'port', only host; write {{port}} to get the braces",
         ),
         (["tasks:nothing"], "the module 'tasks' has no 'nothing'"),
         (["tasks:number"], "tasks:number cannot be called: it is an int"),
-        (["nowhere:f"], "there is no module 'nowhere', neither here nor among the installed ones"),
+        (
+            ["nowhere:f"],
+            "there is no module 'nowhere', neither in this folder nor among the installed ones",
+        ),
         (
             ["tasks.py:length"],
-            "there is no module 'tasks.py', neither here nor among the installed",
+            "there is no module 'tasks.py', neither in this folder nor among the",
         ),
         (["broken:f"], "cannot import 'broken': SyntaxError: "),
         (
@@ -46,17 +50,26 @@ TASKS = "tasks_to_run.py"
             ["needing:f"],
             "cannot import 'needing': ModuleNotFoundError: No module named 'not_there'",
         ),
-        (["tasks:length", "--limit", "0"], "--limit '0' is neither auto nor a number from 1 up"),
-        (["tasks:length", "--limit", "many"], "--limit 'many' is neither auto nor a number from"),
+        (
+            ["tasks:length", "--limit", "0"],
+            "--limit '0' is neither auto nor a positive whole number",
+        ),
+        (["tasks:length", "--limit", "many"], "--limit 'many' is neither auto nor a positive"),
         (["tasks:length", "--timeout", "0"], "--timeout 0 is not a number of seconds above 0"),
         (["tasks:length", "--timeout", "soon"], "Invalid value for '--timeout': 'soon' is not a"),
         (["tasks:length", "--retries", "-1"], "--retries -1 is below 0"),
-        (["tasks:length", "--backoff", "-1"], "--backoff -1 is not a number of seconds from"),
-        (["tasks:length", "--rate", "fast"], "--rate 'fast' is no rate such as 50, 50/s or 100/m"),
-        (["tasks:length", "--rate", "1.2.3/s"], "--rate '1.2.3/s' is no rate such as 50, 50/s or"),
+        (["tasks:length", "--backoff", "-1"], "--backoff -1 is not a number of seconds, 0 or"),
+        (
+            ["tasks:length", "--rate", "fast"],
+            "--rate 'fast' is not a rate such as 50, 50/s or 100/m",
+        ),
+        (
+            ["tasks:length", "--rate", "1.2.3/s"],
+            "--rate '1.2.3/s' is not a rate such as 50, 50/s or",
+        ),
         (
             ["tasks:length", "--mode", "asyncio"],
-            "tasks:length is no async def and cannot run in --mode asyncio;",
+            "tasks:length is not an async def and cannot run in --mode asyncio;",
         ),
         (["tasks:hello", "--mode", "threads"], "tasks:hello is an async def and cannot run in --m"),
         (
@@ -67,11 +80,14 @@ TASKS = "tasks_to_run.py"
             ["tasks:length", "--group-by", "site"],
             "the hosts of hosts have no field 'site' to group",
         ),
-        (["tasks:length", "--outdir", "x"], "--outdir is for the output of commands, and a functi"),
-        (["tasks:length", "--json", "--tag"], "--json and --tag are two ways to print the same;"),
+        (["tasks:length", "--outdir", "x"], "--outdir saves the output of commands, and a functi"),
+        (
+            ["tasks:length", "--json", "--tag"],
+            "--json and --tag print the same outcomes in two ways;",
+        ),
         (
             ["tasks:length", "--all", "--json"],
-            "--all is for the table, which --json does not print",
+            "--all needs the table, which --json does not print",
         ),
         (
             ["tasks:length", "--hosts", "missing"],
@@ -82,9 +98,12 @@ TASKS = "tasks_to_run.py"
             ["tasks:length", "--hosts", "x.csv"],
             "the first line of x.csv names the fields name, ip,",
         ),
-        (["tasks:length", "--hosts", "y.csv"], "y.csv is empty, where CSV has the names of its f"),
+        (["tasks:length", "--hosts", "y.csv"], "y.csv is empty, but the first line of CSV names"),
         (["tasks:length", "--journal", "."], "cannot write the journal '.': is a directory"),
-        (["tasks:length", "--journal", "/dev/null"], "the journal '/dev/null' is no regular file"),
+        (
+            ["tasks:length", "--journal", "/dev/null"],
+            "the journal '/dev/null' is not a regular file",
+        ),
     ],
     ids=lambda it: " ".join(it) if isinstance(it, list) else "",  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
 )

@@ -43,7 +43,7 @@ def test_of_many_failures_it_is_said_how_many_failed_in_which_way(ungil: Run, fo
     assert refused.rstrip().endswith(": [Errno 111] Connection refused")
     assert ": bad answer from sw" in value
     assert summary.startswith("10,000 hosts in ")
-    assert hint == "every host is shown by --all, or as JSON by --json"
+    assert hint == "--all shows every host, --json prints them as JSON"
 
 
 def test_equal_outputs_of_commands_are_shown_once_with_their_hosts(

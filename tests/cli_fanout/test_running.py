@@ -154,7 +154,7 @@ def test_more_commands_than_files_may_be_open_are_not_started(ungil: Run, folder
     outcome = subprocess.run(few, cwd=folder, capture_output=True, text=True)
     assert outcome.returncode == 0
     first, summary = outcome.stderr.splitlines()
-    assert first == "ungil: 16 commands at once is what 128 open files allow (ulimit -Hn)"
+    assert first == "ungil: 16 commands at once is the most that 128 open files allow (ulimit -Hn)"
     assert summary.endswith(": 60 ok")
 
 
@@ -185,6 +185,6 @@ def test_a_file_that_is_no_journal_stays_as_it_is(ungil: Run, folder: Path) -> N
     outcome = ungil("fanout", "--hosts", "hosts", "--journal", "hosts", "tasks:length")
     assert (outcome.returncode, outcome.stderr) == (
         2,
-        "ungil: 'hosts' is no journal of a fan-out; name another file\n",
+        "ungil: 'hosts' is not a journal of a fan-out; name another file\n",
     )
     assert (folder / "hosts").read_bytes() == before

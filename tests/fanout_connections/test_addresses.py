@@ -106,11 +106,11 @@ def test_a_unix_socket_that_is_missing(run: Run, tmp_path: Path) -> None:
     [
         (lambda: connect("x", 70_000), ValueError, "port=70000 is not from 0 to 65535"),
         (lambda: connect(cast("Any", b"x"), 1), TypeError, "host=b'x' is not a string"),
-        (lambda: connect("a\0b", 1), ValueError, "has a zero character"),
+        (lambda: connect("a\0b", 1), ValueError, "contains a NUL character"),
         (lambda: connect_unix("x" * 200), ValueError, "longer than a socket's can be"),
         (lambda: connect_unix(""), ValueError, "empty"),
         (lambda: wait_readable(cast("Any", "x")), TypeError, "'x' is no descriptor"),
-        (lambda: wait_readable(-1), ValueError, "-1 is no open descriptor"),
+        (lambda: wait_readable(-1), ValueError, "-1 is not an open descriptor"),
     ],
 )
 def test_mistakes_are_told_at_once(

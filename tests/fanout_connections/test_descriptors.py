@@ -62,7 +62,7 @@ def test_two_cannot_wait_for_the_same_descriptor() -> None:
     outcomes = list(fanout(task, range(2), mode="lean"))
     os.close(readable)
     outcomes[0].unwrap()
-    with pytest.raises(RuntimeError, match=f"another item waits for descriptor {readable} already"):
+    with pytest.raises(RuntimeError, match=f"another item already waits for descriptor {readable}"):
         outcomes[1].unwrap()
 
 

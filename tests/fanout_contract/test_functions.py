@@ -28,5 +28,5 @@ def test_a_function_that_returns_a_coroutine_is_told_what_it_should_be(blocking:
 
     [outcome] = fanout(disguised, [1], mode=blocking.mode)
     assert type(outcome.exception) is TypeError
-    assert "the function has returned a coroutine, which a " in str(outcome.exception)
+    assert "the function returned a coroutine, which a " in str(outcome.exception)
     assert "make it an async def" in str(outcome.exception)

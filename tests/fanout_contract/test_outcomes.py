@@ -80,7 +80,9 @@ def test_outcomes_come_as_they_finish_if_they_need_not_be_in_order(mode: Mode) -
 def test_outcomes_cannot_be_gone_through_twice(mode: Mode) -> None:
     outcomes = mode.fanout(mode.itself, [1, 2])
     assert len(list(outcomes)) == 2
-    with pytest.raises(RuntimeError, match=r"^all 2 outcomes of this fan-out were taken before: "):
+    with pytest.raises(
+        RuntimeError, match=r"^all 2 outcomes of this fan-out have already been taken: "
+    ):
         list(outcomes)
 
 

@@ -37,7 +37,7 @@ impl<'a> Baseline<'a> {
     /// Simulates what was recorded. `Err` says why nothing can be predicted.
     pub fn of(scene: &Scene<'a>, until: Option<Instant>) -> Result<Self, String> {
         let Some(demand) = scene.demand else {
-            return Err("the trace does not tell what the threads of this GIL wanted".to_owned());
+            return Err("the trace lacks what a simulation of this GIL needs".to_owned());
         };
         let (measure, victims) = (scene.measure(), scene.tids(&scene.victims));
         let recorded = value(&demand.recorded, &victims, measure);
@@ -94,7 +94,7 @@ impl<'a> Baseline<'a> {
 
     fn run(&self, rules: &Rules, seed: u64) -> Result<Prediction, String> {
         if self.until.is_some_and(|until| Instant::now() >= until) {
-            return Err("it takes too long".to_owned());
+            return Err("the simulation takes too long".to_owned());
         }
         let rules = Rules { runs: 1, seed, ..rules.clone() };
         predict(self.demand, &rules).map_err(|error| error.to_string())
@@ -168,8 +168,8 @@ impl<'a> Baseline<'a> {
         Confidence {
             level: if lost.is_empty() { level } else { level.max(Sure::Medium) },
             because: format!(
-                "predicted by simulation, which gives {} for the recording itself, where {} was \
-                 recorded{lost}{and}",
+                "predicted by simulation, which gives {} for the recording itself ({} was \
+                 recorded){lost}{and}",
                 self.told(self.simulated),
                 self.told(self.recorded),
             ),
@@ -187,7 +187,7 @@ pub fn told(measure: Measure, value: f64) -> String {
     use ungil_trace::analysis::words::length;
     match measure {
         Measure::WaitAfterBlockingCall => length(value / 1e3),
-        Measure::WaitedPerSecond => format!("{} in each second", length(value)),
+        Measure::WaitedPerSecond => format!("{} per second", length(value)),
     }
 }
 

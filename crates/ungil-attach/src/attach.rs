@@ -119,7 +119,9 @@ impl<'a> Loader<'a> {
         let symbol = image.map(|image| image.symbol(SERVE)).transpose().map_err(&lost)?;
         match symbol.flatten() {
             Some(symbol) => Ok(Some(symbol.address)),
-            None => Err(Refusal::NotLoaded("it has the hook of another version of ungil".into())),
+            None => {
+                Err(Refusal::NotLoaded("it has loaded the hook of another version of ungil".into()))
+            }
         }
     }
 
@@ -140,7 +142,7 @@ impl<'a> Loader<'a> {
         let create = libc::SYS_memfd_create.cast_unsigned();
         self.call(thread, self.system_call, &mut name, |name| [create, name, 0])?;
         let Some(file) = self.descriptors().into_iter().find(|it| !before.contains(it)) else {
-            return Err(Refusal::NotLoaded("it gets no memory for it".into()));
+            return Err(Refusal::NotLoaded("the process cannot get memory for it".into()));
         };
         let written = fs::write(self.process.opened(file), library);
         let loaded = match written {

@@ -43,18 +43,19 @@ impl fmt::Display for Refusal {
             ),
             Self::NoLoader => formatter
                 .write_str("it is statically linked, so no loader can load the hook into it"),
-            Self::Foreign => formatter.write_str("it is no 64-bit program of this machine"),
+            Self::Foreign => formatter.write_str("it is not a 64-bit program for this machine"),
             Self::NoPlace(seconds) => write!(
                 formatter,
-                "none of its threads came to a place in {seconds} s where it can be asked safely; \
+                "within {seconds} s, none of its threads reached a place where ungil can \
+                 interrupt it safely; \
                  try again"
             ),
             Self::NotLoaded(why) => write!(formatter, "it could not load the hook: {why}"),
-            Self::Silent => formatter.write_str(
-                "it did not answer in time; it goes on by itself, and another try may work",
-            ),
+            Self::Silent => {
+                formatter.write_str("it did not answer in time, and runs on; another try may work")
+            }
             Self::Architecture => formatter.write_str(
-                "a process that runs already can be asked on x86-64 only; start it under ungil run",
+                "ungil can attach to a running process on x86-64 only; start it under ungil run",
             ),
             Self::System(what, error) => {
                 let error = error.to_string();
@@ -75,7 +76,8 @@ pub fn refuse_early(process: Process) -> Result<(), Refusal> {
     match process.number("TracerPid") {
         Some(by) if by != 0 => Err(Refusal::Traced(by)),
         _ if kills(Call::Trace) => Err(Refusal::Forbidden(
-            "a seccomp filter kills who calls ptrace here; start it with standby (ungil run --env \
+            "a seccomp filter kills processes that call ptrace here; start it with standby (ungil \
+             run --env \
              --standby)"
                 .to_owned(),
         )),
@@ -97,11 +99,13 @@ pub fn forbidden(process: Process, error: io::Error) -> Refusal {
         (Some(owner), _) if owner != own && own != 0 => {
             format!("it belongs to user {owner}; run this as that user or as root")
         }
-        (_, "3") => "this kernel lets nobody trace (kernel.yama.ptrace_scope is 3); start it with \
+        (_, "3") => "this kernel lets no process trace another (kernel.yama.ptrace_scope is 3); \
+                     start it with \
                      standby (ungil run --env --standby)"
             .to_owned(),
         (_, "1" | "2") if !may_trace() => {
-            "this kernel lets only root trace a process that is no child (kernel.yama.ptrace_scope); \
+            "this kernel lets only root trace a process that is not its child \
+             (kernel.yama.ptrace_scope); \
              use sudo, or sysctl kernel.yama.ptrace_scope=0, or start it with standby (ungil run \
              --env --standby)"
                 .to_owned()
@@ -122,7 +126,7 @@ pub fn forbidden(process: Process, error: io::Error) -> Refusal {
 pub fn lost(process: Process) -> impl Fn(io::Error) -> Refusal {
     move |error| {
         let is_gone = error.raw_os_error() == Some(libc::ESRCH) || !process.folder().exists();
-        if is_gone { Refusal::Gone } else { Refusal::System("it cannot be looked into", error) }
+        if is_gone { Refusal::Gone } else { Refusal::System("it cannot be inspected", error) }
     }
 }
 

@@ -83,7 +83,7 @@ fn locate(name: &Path) -> Result<PathBuf, String> {
     }
     if name.as_os_str().as_bytes().contains(&b'/') {
         let mode = mode(name).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => format!("{} is not there", name.display()),
+            io::ErrorKind::NotFound => format!("{} does not exist", name.display()),
             _ => format!("{} cannot be read: {error}", name.display()),
         })?;
         return match mode {
@@ -120,7 +120,7 @@ fn resolve_script(path: PathBuf, depth: usize) -> Result<PathBuf, String> {
     let line = String::from_utf8_lossy(line);
     let why = |why: &str| format!("{} is a script, and {why}", path.display());
     if depth == 0 {
-        return Err(why("so are too many of its interpreters in turn"));
+        return Err(why("its interpreters are scripts, too, more than ungil follows"));
     }
     let program = interpreter_of(&line).ok_or_else(|| why("its first line names no program"))?;
     let interpreter = locate(Path::new(program)).map_err(|reason| why(&reason))?;
@@ -157,7 +157,7 @@ fn judge(name: &str, image: &[u8], is_privileged: bool) -> Hookable {
     let loader = elf.interpreter.unwrap_or_default();
     // One that was built for glibc works with musl, too.
     if cfg!(target_env = "musl") && !loader.is_empty() && !loader.contains("ld-musl") {
-        return no("is built for glibc, and this ungil for musl");
+        return no("is built for glibc, but this ungil for musl");
     }
     if elf.libraries.iter().any(|library| library.starts_with("libpypy")) {
         return no(PYPY);

@@ -38,14 +38,14 @@ pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     }
     let started = Started::read(process);
     if started.is_unknown() {
-        return NoPage::NotYet("it is just becoming another program".into());
+        return NoPage::NotYet("it is just executing another program (exec)".into());
     }
     let executable = || hookable::program(&process.join("exe"));
     if let Some(verb) = started.verb_of_ungil() {
         return match verb {
             b"run" => NoPage::NotYet("it is ungil run, and has not become its program yet".into()),
             b"trace" => NoPage::Never(
-                "it is ungil trace itself; name the process of the program that it runs".into(),
+                "it is ungil trace itself; give the process id of the program that it runs".into(),
             ),
             _ => NoPage::Never("it is ungil itself".into()),
         };
@@ -71,7 +71,7 @@ pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
                     .into(),
             ),
             _ => NoPage::Never(
-                "UNGIL_POLICY alone is obeyed only by a Python that ungil is installed in; start \
+                "UNGIL_POLICY works only in a Python that has ungil installed; start \
                  it with: ungil run"
                     .into(),
             ),
@@ -105,12 +105,11 @@ fn why_not_scheduled(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     let started = Started::read(process);
     if !started.has(b"UNGIL_POLICY") && !started.has(b"UNGIL_SESSION") {
         return NoPage::Never(
-            "ungil is loaded into it, but nothing asked it to schedule its GIL".into(),
+            "ungil is loaded into it, but nothing has asked ungil to schedule its GIL".into(),
         );
     }
     NoPage::NotYet(if started.has(b"UNGIL_CHILDREN=0") {
-        "it is the child of a program that is scheduled without its children, or still starting"
-            .into()
+        "its parent is scheduled without its children, or it is still starting".into()
     } else {
         "its Python has not started yet, or cannot write a control page to /dev/shm".into()
     })

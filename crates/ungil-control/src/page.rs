@@ -62,8 +62,7 @@ impl Page {
                 },
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     refusal = Some(NoPage::Never(
-                        "its control page was removed, so that only root can change its policy"
-                            .into(),
+                        "its control page was removed, so only root can change its policy".into(),
                     ));
                 }
                 Err(error) => refusal = Some(error.into()),
@@ -192,7 +191,7 @@ fn number_in_its_own_namespace(process: &Path) -> io::Result<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("NSpid:"))
         .and_then(|numbers| numbers.split_ascii_whitespace().last())
-        .ok_or_else(|| io::Error::other("the kernel does not tell its number"))?
+        .ok_or_else(|| io::Error::other("the kernel does not say its process id"))?
         .parse()
         .map_err(|error: ParseIntError| io::Error::other(error))
 }

@@ -85,7 +85,7 @@ pub fn lasting_links(hook: &Path) -> io::Result<PathBuf> {
     if found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0 {
         return Ok(folder);
     }
-    let why = format!("{} belongs to somebody else; remove it", folder.display());
+    let why = format!("{} belongs to another user; remove it", folder.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 

@@ -108,7 +108,7 @@ impl fmt::Display for Answer {
         formatter.write_str(match self {
             Self::Done => "it is done",
             Self::FreeThreaded => {
-                "its Python is free-threaded; ungil records one from its start only"
+                "its Python is free-threaded; ungil records it only from its start"
             }
             Self::PyPy => "its Python is PyPy, whose GIL does not use the C library",
             Self::Unknown => {
@@ -118,9 +118,10 @@ impl fmt::Display for Answer {
             Self::NoInterpreter => "there is no Python in it",
             Self::NoTable => "it cannot write to the folder of the recording, or has no memory",
             Self::Busy => "another ungil is asking it for something",
-            Self::Senseless => "its hook is of another version of ungil",
+            Self::Senseless => "its hook belongs to another version of ungil",
             Self::NoPage => {
-                "it cannot write to /dev/shm, through which a policy is changed and taken back"
+                "it cannot write to /dev/shm, which ungil needs to change a policy and to restore \
+                 it"
             }
         })
     }

@@ -1,7 +1,7 @@
 //! The processed profile format of the Firefox Profiler (<https://profiler.firefox.com>).
 //!
 //! A track for each thread: holds and waits are markers with schemas, and the stacks of holds are
-//! samples whose weight is what others waited meanwhile, in milliseconds. So the flame graph of a
+//! samples whose weight is time that others waited meanwhile, in milliseconds. So the flame graph of a
 //! thread says which code of it made others wait. Of very many markers the longest are kept: the
 //! profiler reads its file whole.
 
@@ -48,7 +48,7 @@ pub struct Firefox {
 #[derive(Debug)]
 struct Made {
     marks: Longest<Mark>,
-    /// Thread, time, stack and what others waited.
+    /// Thread, time, stack and time that others waited.
     samples: Vec<(ThreadId, u64, Option<StackId>, u64)>,
     parts: Parts,
     /// What each thread waited and held.
@@ -309,7 +309,7 @@ impl<'a> Building<'a> {
                 let Some(&handle) = self.handles.get(&wait.thread) else { return };
                 let timing = MarkerTiming::Interval(self.at(wait.begin_ns), self.at(wait.end_ns));
                 let culprit = wait.culprit.map_or_else(
-                    || "nobody: it was on its way".to_owned(),
+                    || "nobody: it was being handed over".to_owned(),
                     |culprit| thread_label(self.stretches, culprit),
                 );
                 let marker = Filled {

@@ -72,12 +72,12 @@ pub fn hold_schema() -> RuntimeSchemaMarkerSchema {
     use MarkerFieldFormat::{Duration, Integer, String};
     let fields = vec![
         field("release", "Release", String),
-        field("waited", "Others waited, summed", Duration),
-        field("waiters", "Waiters at most", Integer),
+        field("waited", "Waits of others, summed", Duration),
+        field("waiters", "Most waiters at a time", Integer),
         field("unanswered", "Drop request unanswered", Duration),
         field("cpu", "Ran", Duration),
     ];
-    let what = "The thread had the GIL.";
+    let what = "The thread held the GIL.";
     schema("GilHold", what, "others waited {marker.data.waited}", fields)
 }
 
@@ -85,15 +85,15 @@ pub fn hold_schema() -> RuntimeSchemaMarkerSchema {
 pub fn wait_schema() -> RuntimeSchemaMarkerSchema {
     use MarkerFieldFormat::{Integer, String};
     let fields = vec![
-        field("culprit", "Held longest meanwhile", String),
+        field("culprit", "Longest holder meanwhile", String),
         field("requests", "Drop requests", Integer),
     ];
-    let what = "The thread had asked for the GIL and had not got it.";
+    let what = "The thread waited for the GIL.";
     schema("GilWait", what, "for {marker.data.culprit}", fields)
 }
 
 /// A sentence about the export.
 pub fn note_schema() -> RuntimeSchemaMarkerSchema {
     let fields = vec![field("text", "What", MarkerFieldFormat::String)];
-    schema("GilNote", "What this export lacks.", "{marker.data.text}", fields)
+    schema("GilNote", "What this export leaves out.", "{marker.data.text}", fields)
 }

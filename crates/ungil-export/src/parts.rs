@@ -13,7 +13,7 @@ use ungil_trace::record::{ProcessId, ThreadId};
 /// A look says nothing of holds that are further away than this.
 const NEAR_NS: u64 = 1_000_000_000;
 
-/// What a thread held, and what others waited meanwhile.
+/// What a thread held, and time that others waited meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Of which process.

@@ -105,8 +105,8 @@ impl Speedscope {
                     .collect(),
             },
             profiles: [
-                profile("what others waited", &rows, &stacks, |row| row.waited_ns),
-                profile("who held the GIL", &rows, &stacks, |row| row.held_ns),
+                profile("time that others waited", &rows, &stacks, |row| row.waited_ns),
+                profile("thread that held the GIL", &rows, &stacks, |row| row.held_ns),
             ],
         };
         serde_json::to_writer(&mut *out, &file)?;

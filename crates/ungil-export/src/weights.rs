@@ -1,4 +1,4 @@
-//! How long each stack held the GIL, and what others waited meanwhile.
+//! How long each stack held the GIL, and time that others waited meanwhile.
 
 use crate::parts::{Part, Parts};
 use crate::stacks::{StackFrame, StackId};

@@ -257,6 +257,6 @@ fn the_report_says_what_was_measured() {
     assert!(at(100.0) > 1.5 * at(50.0), "{:?}", report.levels);
     assert!(at(400.0) < 1.3 * at(200.0), "{:?}", report.levels);
     let text = report.to_string();
-    assert!(text.contains("in flight only wait longer"), "{text}");
+    assert!(text.contains("in flight, items only wait longer"), "{text}");
     assert!(text.contains("An item takes 20.0 \u{b5}s of processor"), "{text}");
 }

@@ -33,7 +33,7 @@ pub const RECORD: u8 = 21;
 
 /// What is said of an offset, or of a length, that leads astray.
 pub(crate) const OUTSIDE: Error =
-    Error::Damaged("something is outside of the file, or of what has it in it");
+    Error::Damaged("a part lies outside the file, or outside the part that contains it");
 
 /// The largest count of a cell.
 pub const MOST: u64 = (1 << 56) - 1;

@@ -15,7 +15,7 @@ impl Frozen {
     pub fn verify(&self) -> Result<()> {
         let body = self.bytes().get(header::SIZE..).unwrap_or_default();
         if crc32fast::hash(body) != self.header().checksum {
-            return Err(Error::Damaged("its contents have another checksum than it says"));
+            return Err(Error::Damaged("the checksum of its contents is wrong"));
         }
         Ok(())
     }

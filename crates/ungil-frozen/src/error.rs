@@ -6,12 +6,12 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is something else.
-    #[error("this is no frozen file: it does not begin as one")]
+    #[error("this is not a frozen file: its first bytes are different")]
     Foreign,
     /// The file is of a version that this code does not know.
     #[error(
-        "this file has format {found}, and this ungil reads format {known}: freeze it again, or use \
-         the ungil that made it"
+        "this file has format {found}, but this ungil reads format {known}: freeze the data \
+         again, or use the ungil that made the file"
     )]
     Version {
         /// The one of the file.
@@ -57,7 +57,7 @@ impl From<ungil_heap::Error> for Error {
     fn from(error: ungil_heap::Error) -> Self {
         match error {
             ungil_heap::Error::TooDeep(why) => Self::TooDeep(why),
-            _ => Self::Damaged("a value of parts that do not fit"),
+            _ => Self::Damaged("a value consists of parts that do not fit together"),
         }
     }
 }

@@ -99,7 +99,7 @@ impl Frozen {
         let schemas = usize::try_from(header.schemas).ok().and_then(|at| map.get(at..));
         let schemas = schemas.ok_or(OUTSIDE)?;
         if crc32fast::hash(schemas) != header.schema_checksum {
-            return Err(Error::Damaged("its schemas have another checksum than it says"));
+            return Err(Error::Damaged("the checksum of its schemas is wrong"));
         }
         let schemas = schema::read(schemas, header.schema_count)?;
         Ok(Self { map, header, schemas, serial: SERIAL.fetch_add(1, Relaxed) })

@@ -75,7 +75,7 @@ impl Header {
             return Err(Error::Version { found: half(8), known: VERSION });
         }
         if half(CHECKSUM) != crc32fast::hash(&bytes[..CHECKSUM]) {
-            return Err(Error::Damaged("its header has another checksum than it says"));
+            return Err(Error::Damaged("the checksum of its header is wrong"));
         }
         let header = Self {
             length: word(16),

@@ -1,5 +1,5 @@
 //! Taking memory for a thread: from where nobody waits for anybody, else under the lock of the chunks;
-//! and whether garbage is to be collected before the heap grows.
+//! and whether garbage must be collected before the heap grows.
 
 use crate::atomic::Ordering::Relaxed;
 use crate::lock::{self, Holder};

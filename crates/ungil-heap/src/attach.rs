@@ -50,7 +50,7 @@ impl Heap {
         let header = segment.header();
         if header.magic.load(Acquire) != MAGIC || header.version.load(Relaxed) != format() {
             return Err(Error::Refused(format!(
-                "{} is no heap of this version of ungil",
+                "{} is not a heap of this version of ungil",
                 path.display()
             )));
         }

@@ -18,11 +18,11 @@ pub fn lacking(bytes: usize) -> Option<&'static str> {
     let is_too_much = |free: usize| bytes.saturating_add(RESERVE) > free;
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     if available(&meminfo).is_some_and(is_too_much) {
-        return Some("the machine has not so much memory available");
+        return Some("the machine has too little memory available");
     }
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     if group_room(Path::new("/sys/fs/cgroup"), &groups).is_some_and(is_too_much) {
-        return Some("the control group (container) may not have so much more memory");
+        return Some("the memory limit of the control group (container) does not allow it");
     }
     None
 }

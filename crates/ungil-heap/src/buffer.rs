@@ -120,8 +120,8 @@ pub fn lasting(heap: &Heap, at: Offset) -> Result<Memory> {
         let mut op = heap.op()?;
         if Holder::of(lock.load(Relaxed)) == Some(op.me()) {
             return Err(Error::Misuse(
-                "memory that was made in a block of heap.atomic() has no views before the block \
-                 has ended: the block may fail",
+                "memory that was made in a block of heap.atomic() can have views only after the \
+                 block has ended, because the block may fail",
             ));
         }
         op.guard(at)?;

@@ -19,9 +19,9 @@ use crate::{Error, Heap, Result, clock, lock, mutation, watch};
 pub fn version(heap: &Heap, at: Offset) -> Result<u32> {
     let head = object::head(heap.segment(), at)?;
     match head.kind()? {
-        Kind::Sync | Kind::Queue => Err(Error::Unfit(
-            "the changes of containers are counted, and not those of a lock or a queue",
-        )),
+        Kind::Sync | Kind::Queue => {
+            Err(Error::Unfit("only containers count their changes, a lock or a queue does not"))
+        }
         Kind::Gone => Err(Error::Stale),
         _ => Ok(head.version.load(Acquire) / 2),
     }

@@ -283,7 +283,10 @@ pub fn grow(segment: &Segment, count: usize) -> Result<()> {
     let needed = count.saturating_sub(free_at_end(segment)?).max(1);
     if needed > left {
         let wanted = count.saturating_mul(CHUNK);
-        return Err(Error::Full { wanted, limit: "it has reached its max_size" });
+        return Err(Error::Full {
+            wanted,
+            limit: "it has reached its max_size; make it with a larger one",
+        });
     }
     let provide = |more: usize| -> Result<()> {
         segment.provide(layout.states + total * 8, more * 8)?;

@@ -73,14 +73,14 @@ impl fmt::Display for Error {
             Self::Full { wanted, limit } => {
                 write!(f, "no room for {wanted} bytes in the heap: {limit}")
             }
-            Self::Due => f.write_str("garbage is to be collected before the heap grows"),
+            Self::Due => f.write_str("garbage must be collected before the heap grows"),
             Self::Corrupt(what) => write!(f, "the heap is damaged: {what}"),
             Self::Refused(why) | Self::Untrusted(why) => f.write_str(why),
             Self::Unfit(why) | Self::TooDeep(why) | Self::Misuse(why) => f.write_str(why),
             Self::Crowded { what, limit } => {
                 write!(f, "a heap serves at most {limit} {what} at a time")
             }
-            Self::Stale => f.write_str("the shared object is no more"),
+            Self::Stale => f.write_str("the shared object no longer exists"),
             Self::Interrupted => f.write_str("interrupted"),
             Self::NoProc => f.write_str(
                 "shared heaps need /proc, which is not mounted here; mount it \

@@ -45,7 +45,7 @@ impl Heap {
         }
         let reserved: Option<Reserved> = reserved.into();
         if reserved.as_ref().is_some_and(|reserved| reserved.is_refused) {
-            let why = "a process that was forked inside of a transaction cannot use the heap";
+            let why = "a process that was forked inside a transaction cannot use the heap";
             return Err(Error::Refused(why.to_owned()));
         }
         let membership = match reserved.and_then(|mut reserved| reserved.membership.take()) {

@@ -156,7 +156,7 @@ pub fn acquire(
             continue;
         };
         if holder == me {
-            return Err(Error::Corrupt("a lock is waited for by its own holder"));
+            return Err(Error::Corrupt("a thread waits for a lock that it holds itself"));
         }
         let waited = seen | WAITED;
         if liveness.is_known_gone(holder) {

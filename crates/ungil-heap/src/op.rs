@@ -298,8 +298,8 @@ impl<'h> Op<'h> {
                 fault::point("op: object not guarded");
             }
         }
-        // In this order: what was made is unlocked before what refers to it, by which others find it,
-        // and may free it.
+        // In this order: what was made is unlocked before what refers to it, by which others find
+        // it, and may free it.
         for index in 0..work.locked.len() {
             let at = work.locked[index];
             // It was there when it was locked, and offsets do not cease to be inside.
@@ -381,7 +381,7 @@ fn wait_for_gate(heap: &Heap) -> Result<()> {
             return Ok(());
         };
         if holder == heap.me()? {
-            return Err(Error::Corrupt("the gate was closed by one who waits for it"));
+            return Err(Error::Corrupt("a thread that waits for the gate has closed it"));
         }
         heap.pause().pause(&mut || _ = lock::wait(gate, seen, lock::PATIENCE))?;
         if gate.load(SeqCst) == seen && heap.is_gone(holder)? {

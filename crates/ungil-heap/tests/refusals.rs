@@ -108,7 +108,7 @@ fn another_version_is_refused() {
         let mut word = [0; 8];
         file.read_exact_at(&mut word, place as u64).unwrap();
         file.write_all_at(&[word[0] ^ 1], place as u64).unwrap();
-        assert!(refusal(&path).contains("no heap of this version"));
+        assert!(refusal(&path).contains("not a heap of this version"));
         file.write_all_at(&word, place as u64).unwrap();
     }
     open(&path).unwrap();

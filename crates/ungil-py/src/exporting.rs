@@ -27,7 +27,7 @@ pub fn export_trace(
     let weight = match weight {
         "waited" => Weight::Waited,
         "held" => Weight::Held,
-        other => return Err(PyValueError::new_err(format!("{other:?} is no weight"))),
+        other => return Err(PyValueError::new_err(format!("{other:?} is not a weight"))),
     };
     let (from_ns, to_ns) = part.unwrap_or((0, u64::MAX));
     // SAFETY: dup takes any number, and fails for one that is no open file.
@@ -61,7 +61,7 @@ pub fn export_trace(
             collapsed.write(&mut out)?;
             Ok((0, 0))
         }),
-        other => return Err(PyValueError::new_err(format!("{other:?} is no format"))),
+        other => return Err(PyValueError::new_err(format!("{other:?} is not a format"))),
     };
     omitted.map_err(unreadable)
 }

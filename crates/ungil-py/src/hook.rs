@@ -46,7 +46,9 @@ impl Hook {
                 let found = unsafe { loader::function(library, $name) };
                 found.ok_or_else(|| {
                     let name = $name.to_string_lossy();
-                    format!("the hook library is of another version: it has no {name}")
+                    format!(
+                        "the hook library belongs to another version of ungil: it has no {name}"
+                    )
                 })
             }};
         }
@@ -70,7 +72,7 @@ impl Hook {
         match Answer::from_number(answer) {
             Some(Answer::Done) => Ok(()),
             Some(answer) => Err(answer.to_string()),
-            None => Err("the hook library is of another version".into()),
+            None => Err("the hook library belongs to another version of ungil".into()),
         }
     }
 
@@ -80,11 +82,11 @@ impl Hook {
         match (self.install)() {
             0 => Ok(()),
             1 => {
-                Err("this is a free-threaded Python: `ungil trace` tells what its threads wait for")
+                Err("this is a free-threaded Python: `ungil trace` shows what its threads wait for")
             }
             2 => Err("this is PyPy, whose GIL does not use the C library"),
-            4 => Err("the hook finds no Python in this process"),
-            5 => Err("there is no memory for the counters of the GIL"),
+            4 => Err("the hook found no Python in this process"),
+            5 => Err("there is not enough memory for the counters of the GIL"),
             _ => Err("this build of Python does not call the C library where the hook expects it"),
         }
     }

@@ -25,7 +25,9 @@ pub fn gil_install() -> PyResult<()> {
     let hook = hook()?;
     hook.install().map_err(PyRuntimeError::new_err)?;
     let table = hook.table().ok_or_else(|| {
-        PyRuntimeError::new_err("it was forked from a process that was counted, and cannot be")
+        PyRuntimeError::new_err(
+            "it was forked from a process that counts its GIL, and cannot count its own",
+        )
     })?;
     own_slot(hook, table).map(drop)
 }
@@ -295,7 +297,9 @@ fn hook() -> PyResult<&'static Hook> {
 /// it acquire it, because it came in later or by a fork, the hold counts from now on.
 fn own_slot(hook: &Hook, table: Table<'static>) -> PyResult<&'static Slot> {
     let slot = hook.slot(table).ok_or_else(|| {
-        PyRuntimeError::new_err("more threads run than can be counted, and this is one of the rest")
+        PyRuntimeError::new_err(
+            "ungil cannot count so many threads, and this is one of those left out",
+        )
     })?;
     if slot.holding_since_ticks.load(Ordering::Relaxed) == 0 {
         slot.holding_since_ticks.store(hook.now_ticks(), Ordering::Relaxed);

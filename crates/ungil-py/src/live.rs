@@ -39,7 +39,7 @@ impl Live {
     fn look(&self, py: Python<'_>) -> PyResult<String> {
         let look = py
             .detach(|| self.recorder.look())
-            .ok_or_else(|| PyRuntimeError::new_err("no process was attached to"))?;
+            .ok_or_else(|| PyRuntimeError::new_err("no process is attached"))?;
         as_json(&look)
     }
 

@@ -143,7 +143,7 @@ impl Snapshots {
     fn take(&self, py: Python<'_>, path: Option<PathBuf>) -> PyResult<String> {
         let written = py
             .detach(|| self.0.ask_and_wait(path))
-            .ok_or_else(|| PyRuntimeError::new_err("no flight recorder is at work"))?;
+            .ok_or_else(|| PyRuntimeError::new_err("no flight recorder is running"))?;
         as_json(&written)
     }
 

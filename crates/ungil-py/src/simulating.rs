@@ -69,14 +69,14 @@ impl Demands {
 fn gil(policy: Option<&str>, quantum_ms: Option<f64>) -> PyResult<Gil> {
     let Some(name) = policy else { return Ok(Gil::Free) };
     let policy: Policy =
-        name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no policy")))?;
+        name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is not a policy")))?;
     let asked = quantum_ms.map(nanoseconds).transpose()?;
     let settings = Settings { policy, quantum_ns: asked.unwrap_or(policy.quantum_ns()).max(1) };
     Ok(Gil::Scheduled(settings))
 }
 
 fn level(name: &str) -> PyResult<Level> {
-    name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no level")))
+    name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is not a level")))
 }
 
 fn unpredictable(error: &Unpredictable) -> PyErr {

@@ -161,7 +161,7 @@ impl Demand {
         let mut notes = Vec::new();
         if self.lost_events > 0 {
             notes.push(format!(
-                "{} events of this GIL were lost, and what they told is missing here",
+                "{} events of this GIL were lost, and the simulation lacks them",
                 self.lost_events
             ));
         }
@@ -176,13 +176,14 @@ impl Demand {
                 Some(_) => "the prediction leaves that out",
             };
             notes.push(format!(
-                "the kernel did not run the holder for {percent:.0} % of the time with the GIL; {then}"
+                "the kernel did not run the holder for {percent:.0} % of the time with the GIL; \
+                 {then}"
             ));
         }
         if rules.gil == Gil::Free {
             notes.push(
-                "without a GIL only processors are shared: locks of the program and of \
-                        the interpreter are not in the trace"
+                "without a GIL, threads share only processors: the trace lacks the locks of the \
+                 program and of the interpreter"
                     .to_owned(),
             );
         }

@@ -13,7 +13,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unpredictable {
     /// Nothing is left to run.
-    #[error("no thread is left to simulate; leave fewer threads out")]
+    #[error("no thread is left to simulate; leave out fewer threads")]
     NoThread,
     /// It would take for ever.
     #[error("the recording lasts {0} days, which is too long to simulate; record a part of it")]

@@ -153,8 +153,8 @@ fn a_foreign_file_is_not_a_trace() {
     let (_, result) = read_bytes(elf);
     assert_eq!(
         result.unwrap_err().to_string(),
-        "the file is not a trace of ungil, it begins with \"\\x7fELF\\x02\\x01\\x01\\x00\"; \
-         pass a .pftrace that ungil trace has written"
+        "the file is not a trace of ungil: it begins with \"\\x7fELF\\x02\\x01\\x01\\x00\"; \
+         pass a .pftrace file that ungil trace wrote"
     );
     // A Perfetto trace of another tool, and a text that begins like one.
     for foreign in [&packet(b"\x40\x01\x50\x02")[..], b"\n\nHello\n", &[0; 100]] {

@@ -59,7 +59,9 @@ impl NativeReader {
     /// one of the process; without it only threads that wait in the kernel are looked at.
     pub fn of(pid: u32, stops: Option<fn()>) -> Result<Self, Refusal> {
         if stops.is_some() && kills(Call::Trace) {
-            return Err(Refusal::Forbidden("a seccomp filter kills who calls ptrace".to_owned()));
+            return Err(Refusal::Forbidden(
+                "a seccomp filter kills processes that call ptrace".to_owned(),
+            ));
         }
         let process = Process { pid };
         let memory = Memory::of(process).map_err(|error| Refusal::of_read(process, &error))?;

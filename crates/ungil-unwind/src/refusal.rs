@@ -15,7 +15,7 @@ pub enum Refusal {
     #[error("the kernel did not run it")]
     NotRun,
     /// It did not wait in the kernel, and was not to be stopped.
-    #[error("it runs, and is not to be stopped")]
+    #[error("it is running, and ungil must not stop it")]
     NotWaiting,
     /// Another process traces it.
     #[error("process {0} traces it already (a debugger or strace)")]

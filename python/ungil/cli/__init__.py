@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if problem is None:
         return code
     if not isinstance(problem, BrokenPipeError):
-        say(f"the output is not complete: {str(problem.strerror).lower()}")
+        say(f"the output is incomplete: {str(problem.strerror).lower()}")
     return code or 1
 
 

@@ -26,7 +26,7 @@ EXAMPLES = """\
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) instead of text.")
 @blame_after_option
 def command(file: str, as_json: bool, blame_after: float) -> None:
-    """Say what to do about the trace FILE, what it would gain, and how sure that is.
+    """Say what to do about the trace FILE, how much it would gain, and how certain that is.
 
     ungil tries each piece of advice in a simulation of the trace. If threads do not wait for the
     GIL, it says so, and names what they wait for as far as the trace shows that. docs/advise.md

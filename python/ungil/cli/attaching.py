@@ -11,13 +11,13 @@ def way_in(stopped_s: float | None) -> str:
     """How a process was attached to, from what `Recorder.attach` returned."""
     if stopped_s is None:
         return "through its control page"
-    return f"by ptrace: one of its threads stood still for {duration(stopped_s)}"
+    return f"by ptrace: it stopped one of its threads for {duration(stopped_s)}"
 
 
 def refusal(pid: int, error: OSError | RuntimeError, cannot_be: str = "attached to") -> UsageError:
     """What the native part says, in a sentence about process `pid`."""
     if not proc.is_mounted():
-        return UsageError(f"process {pid} cannot be looked into: {proc.ABSENT}")
+        return UsageError(f"process {pid} cannot be inspected: {proc.ABSENT}")
     if isinstance(error, FileNotFoundError | ProcessLookupError):
         return UsageError(f"there is no process {pid}")
     why = reason(error) if isinstance(error, OSError) else str(error)

@@ -22,12 +22,13 @@ from ungil.limits import Judged, Limits
 from ungil.recorder import LONG_HOLD_MS, new_recorder, recorded
 
 EXAMPLES = """\
-  ungil check --max-hold 50ms app.py            nothing may keep the GIL longer from others
-  ungil check --max-wait 100ms -m app           no thread may wait longer for it
+  ungil check --max-hold 50ms app.py            no thread may keep the GIL from others for longer
+  ungil check --max-wait 100ms -m app           no thread may wait longer for the GIL
   ungil check --max-hold 50ms --json kept.json -- ./run-load.sh
                                                 ungil's own options come first
 
-exit status: 0 kept, 1 broken, 2 wrong usage or nothing to judge, 3 kept, but the program failed
+exit status: 0 within the limits, 1 a limit exceeded, 2 wrong usage or nothing to judge,
+             3 within the limits, but the program failed
 """
 
 BROKEN, FAILED = 1, 3
@@ -74,10 +75,10 @@ def command(
     """Run PROGRAM, and fail if a thread holds the GIL, or waits for it, longer than a limit.
 
     A hold counts from the moment when another thread asks for the GIL. Time in which the kernel ran
-    something else does not count, so a busy machine breaks no limit.
+    something else does not count, so a busy machine does not make the check fail.
     """
     if max_hold is None and max_wait is None:
-        raise UsageError("there is no limit to judge by; give --max-hold 50ms, --max-wait, or both")
+        raise UsageError("no limit was given; pass --max-hold 50ms, --max-wait 50ms, or both")
     limits = Limits.parse(max_hold, max_wait)
     program = find_program(words, "check")
     with json_file(json_path) as write_json, tempfile.TemporaryDirectory(prefix="ungil-") as folder:
@@ -87,7 +88,9 @@ def command(
         if all(process["not_recorded"] for process in report["processes"]):
             why = [process["not_recorded"] for process in report["processes"]]
             why += [finding["text"] for finding in report["findings"]]
-            return fail(f"nothing was recorded, so nothing is judged: {printable(why[0])}", 2)
+            return fail(
+                f"nothing was recorded, so there is nothing to judge: {printable(why[0])}", 2
+            )
         broken = limits.broken(judged)
         write_json(json.dumps(_result(limits, broken, judged, status, report), indent=2))
     return _tell(broken, status, report, limits)
@@ -179,6 +182,6 @@ def _unasked(report: dict[str, Any], limits: Limits) -> str:
         return ""
     return (
         f"in {plural(len(longest_s), 'hold')} longer than {limits.max_hold} no thread waited, so "
-        f"nothing tells whether the holder would have let go; the longest was "
+        "it is unknown whether the holder would have released the GIL; the longest was "
         f"{duration(max(longest_s))}"
     )

@@ -74,7 +74,7 @@ def _milliseconds(_ctx: click.Context, _param: click.Parameter, value: str) -> f
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        raise click.BadParameter(f"{value!r} is not a number of milliseconds above zero")
+        raise click.BadParameter(f"{value!r} is not a number of milliseconds above 0")
     return number
 
 
@@ -88,7 +88,7 @@ def process_number(_ctx: click.Context, param: click.Parameter, value: str | Non
         return None
     if not re.fullmatch("[0-9]+", value) or not 0 < int(value) < 2**31:
         name = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
-        raise UsageError(f"{name}: {value!r} is not the number of a process")
+        raise UsageError(f"{name}: {value!r} is not a process id")
     return int(value)
 
 
@@ -112,7 +112,7 @@ def scheduling_options(default: str) -> Callable[[F], F]:
             "--policy",
             metavar="NAME",
             shell_complete=policies,
-            help=f"How to schedule [default: {default}].",
+            help=f"Scheduling policy [default: {default}].",
         ),
         click.option("--quantum", metavar="MS", help="Time slice [default: 5; 100 with batch]."),
         click.option(

@@ -15,28 +15,31 @@ PROBLEMS = {
     "See what the GIL costs": {
         "trace": ("ungil.cli.trace.command", "who waits for whom, how long, and what to do"),
         "report": ("ungil.cli.report.command", "read a trace again: as text, a page or JSON"),
-        "check": ("ungil.cli.check", "fail if anything keeps the GIL too long, for a CI"),
-        "export": ("ungil.cli.export.command", "for the Firefox Profiler, speedscope and SQL"),
+        "check": ("ungil.cli.check", "for CI: fail if a thread keeps the GIL too long"),
+        "export": (
+            "ungil.cli.export.command",
+            "convert it for the Firefox Profiler, speedscope or SQL",
+        ),
     },
-    "Look into a process that runs": {
+    "Look into a running process": {
         "dump": ("ungil.cli.dump.command", "who holds the GIL now, where, and who waits"),
         "top": ("ungil.cli.top.command", "the same, every second, with what it costs"),
-        "snapshot": ("ungil.cli.snapshot", "write the seconds that ungil trace --last keeps"),
+        "snapshot": ("ungil.cli.snapshot", "save what ungil trace --last keeps in memory"),
     },
     "Decide what to change": {
-        "advise": ("ungil.cli.advise", "what would help, by how much, and how sure that is"),
+        "advise": ("ungil.cli.advise", "what would help, by how much, and how certain that is"),
         "simulate": ("ungil.cli.simulate.command", "replay a trace under other rules"),
-        "diff": ("ungil.cli.diff.command", "what a change brought, beyond the noise"),
+        "diff": ("ungil.cli.diff.command", "what a change improved or broke, beyond the noise"),
     },
     "Schedule the GIL better": {
         "run": ("ungil.cli.run.command", "run a program with its GIL scheduled"),
-        "policy": ("ungil.cli.policy", "show or change the policy of a process that runs"),
+        "policy": ("ungil.cli.policy", "show or change the policy of a running process"),
     },
-    "Leave it: objects that processes share (ungil.share)": {
-        "heap": ("ungil.cli.heap.command", "which shared heaps are there, and who uses them"),
+    "Leave the GIL: objects that processes share (ungil.share)": {
+        "heap": ("ungil.cli.heap.command", "which shared heaps exist, and who uses them"),
     },
     "Need fewer threads (ungil.fanout)": {
-        "fanout": ("ungil.cli.fanout.command", "run something for many hosts at once"),
+        "fanout": ("ungil.cli.fanout.command", "run a function or command for many hosts at once"),
     },
     "ungil itself": {
         "doctor": ("ungil.cli.doctor.command", "what works on this machine, and what is missing"),
@@ -53,7 +56,7 @@ EXAMPLES = """\
   ungil trace app.py --port 8000    what does the GIL cost this program?
   ungil advise ungil-app.pftrace    what would help, and by how much?
   ungil run app.py --port 8000      run it with its GIL scheduled
-  ungil top 4711                    what goes on in a process that runs?
+  ungil top 4711                    what is a running process doing?
 """
 
 FIRST = (

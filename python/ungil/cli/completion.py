@@ -41,5 +41,5 @@ def _own_shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
         shells = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}"
-        raise UsageError(f"SHELL is {name or 'not set'}: name the shell, {shells}")
+        raise UsageError(f"SHELL is {name or 'not set'}; name the shell: {shells}")
     return name

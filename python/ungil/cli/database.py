@@ -12,18 +12,18 @@ from ungil._native import trace_rows, trace_span
 
 TABLES = {
     "processes": """\
-    id INTEGER PRIMARY KEY,       -- unique in the trace; a pid may come again
+    id INTEGER PRIMARY KEY,       -- unique in the trace; a pid can be used again
     pid INTEGER NOT NULL,
     parent_pid INTEGER NOT NULL,
     command TEXT NOT NULL,        -- the command line
-    python TEXT NOT NULL,         -- its version, '' if it is none
+    python TEXT NOT NULL,         -- its version, '' if it is not a Python
     start_ns INTEGER NOT NULL,
     end_ns INTEGER,               -- NULL while it runs
     policy TEXT,                  -- 'stock' for CPython's own; NULL if nobody waited
     switch_interval_ns INTEGER,   -- or the quantum of the policy; NULL if nobody waited
     not_recorded TEXT             -- why its GIL was not recorded; NULL if it was""",
     "threads": """\
-    id INTEGER PRIMARY KEY,       -- unique in the trace; a tid may come again
+    id INTEGER PRIMARY KEY,       -- unique in the trace; a tid can be used again
     process_id INTEGER NOT NULL REFERENCES processes,
     tid INTEGER NOT NULL,
     name TEXT NOT NULL,
@@ -39,10 +39,10 @@ TABLES = {
     start_ns INTEGER NOT NULL,
     end_ns INTEGER NOT NULL,
     forced INTEGER,               -- 1 if a drop request was pending; NULL if its end is not known
-    waited_ns INTEGER NOT NULL,   -- what other threads waited in it, summed
+    waited_ns INTEGER NOT NULL,   -- how long other threads waited in it, summed
     waiters_max INTEGER NOT NULL, -- how many threads waited at a time, at most
     asked_ns INTEGER,             -- the first drop request in it; NULL if nobody asked
-    cpu_ns INTEGER                -- for how long the holder ran, of holds from 2 ms on""",
+    cpu_ns INTEGER                -- how long the holder ran; only for holds of 2 ms or more""",
     "waits": """\
     id INTEGER PRIMARY KEY,
     process_id INTEGER NOT NULL REFERENCES processes,
@@ -51,14 +51,14 @@ TABLES = {
     start_ns INTEGER NOT NULL,
     end_ns INTEGER NOT NULL,
     acquired INTEGER NOT NULL,    -- 0 if the thread or the trace ended first
-    culprit_id INTEGER REFERENCES threads, -- who held longest meanwhile; NULL if nobody held
+    culprit_id INTEGER REFERENCES threads, -- who held longest during the wait; NULL if nobody held
     drop_requests INTEGER NOT NULL""",
     "samples": """\
     hold_id INTEGER NOT NULL REFERENCES holds,
     at_ns INTEGER NOT NULL,
     stack_id INTEGER NOT NULL,    -- rows of frames with that stack_id
-    held_ns INTEGER NOT NULL,     -- the part of the hold that the sample stands for
-    waited_ns INTEGER NOT NULL    -- what others waited in that part, summed""",
+    held_ns INTEGER NOT NULL,     -- the part of the hold that the sample represents
+    waited_ns INTEGER NOT NULL    -- how long others waited in that part, summed""",
     "frames": """\
     stack_id INTEGER NOT NULL,
     depth INTEGER NOT NULL,       -- 0 is the innermost
@@ -69,8 +69,8 @@ TABLES = {
     PRIMARY KEY (stack_id, depth)""",
     "trace": """\
     schema INTEGER NOT NULL,      -- 1
-    duration_ns INTEGER NOT NULL, -- from the first process to the last word
-    started_unix_ns INTEGER       -- when it began, since 1970; NULL if the trace does not tell""",
+    duration_ns INTEGER NOT NULL, -- from the first process to the last event
+    started_unix_ns INTEGER       -- when it began, since 1970; NULL if the trace lacks it""",
 }
 """The columns of each table. Times named `_ns` are nanoseconds; `start_ns`, `end_ns`, `at_ns` and
 `asked_ns` are since the start of the first process, the others are lengths."""

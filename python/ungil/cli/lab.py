@@ -120,7 +120,9 @@ def _check_page(path: str, json_path: str | None) -> None:
         raise UsageError(f"the results and their page cannot both be written to {path!r}")
     folder = Path(path).parent
     if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot write {path!r}: its folder is not there or not ours to write to")
+        raise UsageError(
+            f"cannot write {path!r}: its folder does not exist, or ungil may not write to it"
+        )
 
 
 def _write_page(path: str, experiments: Sequence[Experiment], results: Results) -> None:

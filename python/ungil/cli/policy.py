@@ -90,7 +90,7 @@ def command(
     if name is not None:
         known_policy("NAME", name)
     if detach and (name != "stock" or children or quantum is not None):
-        raise UsageError("--detach goes with stock alone: ungil policy PID stock --detach")
+        raise UsageError("--detach works only with stock: ungil policy PID stock --detach")
     quantum_ns = None
     if quantum is not None:
         quantum_ns = max(1, round(milliseconds("--quantum", quantum) * 1e6))
@@ -164,12 +164,12 @@ def answer(pid: int, ask: Callable[[], Answer], patience_s: float = PATIENCE_S) 
 def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
     """What the native part says, in a sentence about process `pid`."""
     if not proc.is_mounted():
-        return UsageError(f"process {pid} cannot be looked into: {proc.ABSENT}")
+        return UsageError(f"process {pid} cannot be inspected: {proc.ABSENT}")
     if isinstance(error, FileNotFoundError | ProcessLookupError):
         return UsageError(f"there is no process {pid}")
     if isinstance(error, PermissionError):
         return UsageError(
-            f"process {pid} cannot be looked into: permission denied; try as its user or as root"
+            f"process {pid} cannot be inspected: permission denied; try as its user or as root"
         )
     why = reason(error) if isinstance(error, OSError) else str(error)
     return UsageError(f"process {pid} has no policy: {why}")

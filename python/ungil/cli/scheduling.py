@@ -75,7 +75,9 @@ class Scheduling:
 def known_policy(source: str, name: str) -> str:
     """`name`; UsageError, which begins with `source`, if no policy has that name."""
     if name not in POLICIES:
-        raise UsageError(f"{source}: {name!r} is none of the policies {', '.join(POLICIES)}")
+        raise UsageError(
+            f"{source}: {name!r} is not a policy; the policies are {', '.join(POLICIES)}"
+        )
     return name
 
 
@@ -83,8 +85,8 @@ def known_slice(name: str) -> str:
     """`name`, which `UNGIL_SLICE` has; UsageError if it means nothing."""
     if name not in SLICES:
         raise UsageError(
-            f"{SLICE} is {name!r}; it can only be 'own', which leaves every thread its own slice "
-            "of the processor, 'short', which gives short ones in a seccomp sandbox too, or unset"
+            f"{SLICE} is {name!r}; set it to 'own' to leave every thread its own slice of the "
+            "processor, to 'short' to shorten slices in a seccomp sandbox too, or unset it"
         )
     return name
 
@@ -97,7 +99,8 @@ def milliseconds(source: str, text: str) -> float:
         number = 0.0
     if not 0 < number <= LONGEST_QUANTUM_MS:
         raise UsageError(
-            f"{source}: {text!r} is not a number of milliseconds above zero and up to an hour"
+            f"{source}: {text!r} is not a number of milliseconds above 0 and at most 3,600,000 "
+            "(one hour)"
         )
     return number
 

@@ -57,7 +57,7 @@ def _same_files(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
 
 def _commands(commands: Commands) -> Iterator[str]:
     for mine, theirs in commands.told_apart:
-        yield f"the commands differ, and are compared: {mine!r} before, {theirs!r} after"
+        yield f"the commands differ, but are compared: {mine!r} before, {theirs!r} after"
 
 
 def _trouble(side: str, runs: Sequence[Run]) -> Iterator[str]:
@@ -65,8 +65,8 @@ def _trouble(side: str, runs: Sequence[Run]) -> Iterator[str]:
         if run.lost_events:
             events = plural(run.lost_events, "event")
             yield (
-                f"{side}: {events} lost in {run.file!r}, which medians, contended time and"
-                " findings miss"
+                f"{side}: {events} lost in {run.file!r}, so medians, contended time and findings "
+                "are incomplete"
             )
         for note in run.notes:
             if note.startswith("the trace ends after"):

@@ -67,7 +67,7 @@ def _page(comparison: Comparison) -> Iterator[str]:
         yield f'<p class="warning">{_name(warning)}</p>\n'
     noise = noise_of(comparison)
     yield f'<p class="quiet">{escape(noise[:1].upper() + noise[1:])}. '
-    yield "Times are told for 10 s of a run, whatever its length.</p>\n</header>\n<main>\n"
+    yield "Times are per 10 s of a run, whatever its length.</p>\n</header>\n<main>\n"
     yield from _threads(comparison)
     yield from _findings(comparison.findings)
     yield from _details(comparison)

@@ -29,17 +29,18 @@ def answer(comparison: Comparison) -> str:
     waited = comparison.total.waited
     before, after = waited.before_median, waited.after_median
     if before is None or after is None:
-        return "nothing can be told: a side has no time in which a GIL was used"
+        return "nothing can be compared: one side has no time in which a GIL was used"
     said = f"threads waited {_seconds(before)} in 10 s before, {_seconds(after)} after"
     if waited.verdict == "within noise":
         return f"{said}: no change beyond the noise"
     if waited.verdict == "unknown":
         return (
-            f"{said}: whether that is more than the noise cannot be told of so few or short runs;"
+            f"{said}: these runs are too few or too short to say whether that is more than the "
+            "noise;"
             " record more of each side"
         )
     if after <= 0:
-        return f"{said}: all of it gone (more than the noise)"
+        return f"{said}: none is left (more than the noise)"
     if before <= 0:
         return f"{said}: new (more than the noise)"
     return f"{said}: {changed_by(waited)} (more than the noise)"
@@ -133,11 +134,11 @@ def noise_of(comparison: Comparison) -> str:
     if parts < PARTS:
         return (
             f"noise: one run a side, so the largest difference between {parts} parts of one run;"
-            " several runs a side tell more"
+            " record several runs a side to know more"
         )
     return (
         f"noise: one run a side, so the largest difference between {PARTS} equal parts of one run;"
-        " what differs from run to run is not seen: several runs a side tell more"
+        " that misses what differs from run to run: record several runs a side to know more"
     )
 
 

@@ -11,10 +11,10 @@ class Backoff:
     """How long to wait before an item is tried again.
 
     The first wait takes `first` seconds, and each further one `factor` times as long as the one
-    before, at most `most` seconds. The share `jitter` of each wait (0 to 1) is left to chance, so
-    that items which failed together are not tried again together.
+    before, at most `most` seconds. The share `jitter` of each wait (0 to 1) is random, so that
+    items that failed together are not tried again together.
 
-    Raises ValueError for a number that makes no sense.
+    Raises ValueError for an impossible number.
     """
 
     __slots__ = ("factor", "first", "jitter", "most")
@@ -26,7 +26,7 @@ class Backoff:
     most: float
     """The longest wait, in seconds."""
     jitter: float
-    """The share of each wait that is left to chance, from 0 to 1."""
+    """The share of each wait that is random, from 0 to 1."""
 
     def __init__(
         self, first: float = 0.1, *, factor: float = 2.0, most: float = 30.0, jitter: float = 0.5
@@ -35,7 +35,7 @@ class Backoff:
             if not value >= least:
                 raise ValueError(f"backoff's {name}={value!r} is below {least}")
         if not 0 <= jitter <= 1:
-            raise ValueError(f"backoff's jitter={jitter!r} is not a share from 0 to 1")
+            raise ValueError(f"backoff's jitter={jitter!r} is not a number from 0 to 1")
         self.first = first
         self.factor = factor
         self.most = most
@@ -59,7 +59,9 @@ def waiting(
     def wait(error: Exception, attempt: int) -> tuple[float, bool] | None:
         if own is not None and (seconds := own(error, attempt)) is not None:
             if not 0 <= seconds < float("inf"):
-                raise ValueError(f"backoff has given {seconds!r} for {error!r}: no seconds to wait")
+                raise ValueError(
+                    f"backoff returned {seconds!r} for {error!r}, which is not a number of seconds"
+                )
             return seconds, True
         asked = too_much(error)
         return None if asked is None else (asked, False)

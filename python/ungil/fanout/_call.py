@@ -65,11 +65,11 @@ def fanout(
     The other keyword arguments are those of `Options`, where each of them is explained: `limit`,
     how many run at once, `mode`, how they run, `timeout`, `retries` and the rest.
 
-    In the cell of a notebook an event loop runs, which waits while outcomes are waited for:
-    functions that are no `async def` run in threads there. An `async def` is refused without an
-    engine, as everything is in a coroutine, whose loop would be blocked; `Fanout` is the way.
+    In a notebook's cell, an event loop runs, and it would be blocked while you wait for outcomes.
+    So functions that are not an `async def` run in threads there, and an `async def` is refused
+    without an engine. In a coroutine, everything is refused: use `Fanout`.
 
-    Raises ValueError and TypeError for options that make no sense; RuntimeError where an event
+    Raises ValueError and TypeError for impossible options; RuntimeError where an event
     loop runs, as said. What `fn` raises is in the outcomes; what `items` raises is raised
     after the outcomes of the items before it.
     """
@@ -83,8 +83,8 @@ MOST_FAILURES = 10_000
 class Outcomes(Generic[_Item, _Value]):
     """The outcomes of a fan-out, one for each item, in the order of the items or as they finish.
 
-    They are taken by iterating, once. `with fanout(...) as outcomes:` closes them at its end, as
-    does leaving them.
+    Iterate over them, once. `with fanout(...) as outcomes:` closes them at its end; so does
+    dropping them.
     """
 
     mode: str
@@ -125,8 +125,8 @@ class Outcomes(Generic[_Item, _Value]):
         """Raises RuntimeError if all of them were taken: they are not kept."""
         if self._exhausted:
             raise RuntimeError(
-                f"all {self._taken} outcomes of this fan-out were taken before: "
-                "outcomes = list(fanout(...)) keeps them, to go through them again"
+                f"all {self._taken} outcomes of this fan-out have already been taken: outcomes = "
+                "list(fanout(...)) keeps them for another pass"
             )
         return self
 
@@ -182,7 +182,7 @@ class Outcomes(Generic[_Item, _Value]):
 
     @property
     def report(self) -> str:
-        """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
+        """The mode and why it was chosen; what `limit="auto"` has found and what limits it."""
         return self._plan.report(self.mode, self.reason, self._dispatcher)
 
     @property
@@ -194,7 +194,7 @@ class Outcomes(Generic[_Item, _Value]):
         """Starts nothing more; what runs goes on to its end, and its outcomes come.
 
         What waits to be tried again, or for its group, fails with `Stopped`. May be called in the
-        handler of a signal. After it, what ends the fan-out does not wait for threads.
+        handler of a signal. After it, ending the fan-out does not wait for threads.
         """
         self._stopped = True
         self._dispatcher.stop(Stopped("not run: the fan-out was stopped before"))
@@ -202,10 +202,10 @@ class Outcomes(Generic[_Item, _Value]):
             self._engine.wake()
 
     def interrupt(self) -> None:
-        """As `stop`, and the next outcome is a KeyboardInterrupt, which cancels what runs.
+        """Like `stop`, but the next outcome is a KeyboardInterrupt, which cancels what runs.
 
-        In the handler of a signal it is raised where it does no harm: not inside of an item. So
-        items that keep an event loop from running also keep it from being raised.
+        In a signal handler, it is raised where it does no harm: not inside an item. So items that
+        block an event loop also delay it.
         """
         self._interrupted = True
         self.stop()
@@ -213,8 +213,8 @@ class Outcomes(Generic[_Item, _Value]):
     def close(self) -> None:
         """Starts nothing more and ends what runs: cancels coroutines, waits for threads.
 
-        Outcomes that were not taken can still be. Called by its own function or input, it ends
-        nothing that runs, but starts nothing more.
+        Outcomes that were not taken can still be taken. Called by its own function or input, it
+        starts nothing more, but ends nothing that runs.
         """
         if self._closed:
             return
@@ -246,8 +246,8 @@ class Outcomes(Generic[_Item, _Value]):
     def raise_for_failures(self) -> "list[_Value]":
         """Runs what has not run; the values of the outcomes that nobody has taken, in order.
 
-        Raises an ExceptionGroup of everything that has failed, also of what was taken before. Of
-        more than 10,000 failures it has the first, and tells the number of all.
+        Raises an ExceptionGroup of all failures, including those taken before. Of more than 10,000
+        failures, it holds the first 10,000 and says how many there were.
         """
         taken = [] if self._exhausted else list(self)
         if self._failures:
@@ -256,9 +256,9 @@ class Outcomes(Generic[_Item, _Value]):
 
 
 def raise_for_failures(outcomes: "Iterable[Outcome[object, _Value]]") -> "list[_Value]":
-    """The values, in order, or an ExceptionGroup of everything that has failed.
+    """The values, in order, or an ExceptionGroup of all failures.
 
-    For outcomes that were kept; as the method of `Outcomes` for those that are still to come.
+    For outcomes that you kept; `Outcomes` has a method of this name for those still to come.
     """
     if isinstance(outcomes, Outcomes):
         return outcomes.raise_for_failures()  # pyright: ignore[reportUnknownVariableType]

@@ -26,14 +26,14 @@ def ceiling(*, threads: bool) -> tuple[int, str]:
     size, what = (
         (_BYTES_OF_A_THREAD, "threads") if threads else (_BYTES_OF_A_COROUTINE, "coroutines")
     )
-    found = [(_ENDLESS, "nothing of the system")]
+    found = [(_ENDLESS, "nothing on this system")]
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY:
         found.append((soft - _open() - _SPARE_DESCRIPTORS, f"{soft} file descriptors (ulimit -n)"))
     if (free := _free_memory()) is not None:
         found.append((free // 2 // size, f"{free >> 20} MB of free memory for {what}"))
     if threads:
-        found.append((_THREADS, f"{_THREADS:,} threads; more keep each other from the GIL"))
+        found.append((_THREADS, f"{_THREADS:,} threads; more would only contend for the GIL"))
     if threads and (left := _threads_left()) is not None:
         found.append((left - _SPARE_DESCRIPTORS, f"{left} more threads (pids.max)"))
     most, why = min(found)

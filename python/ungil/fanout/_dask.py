@@ -188,7 +188,9 @@ class Dask:
         if self._client.status == "running":
             self._deliver((worker, WorkerDied(f"was lost ({what})")))
         else:
-            self._deliver((worker, EngineError(f"the dask scheduler is lost ({what})")))
+            self._deliver(
+                (worker, EngineError(f"the connection to the dask scheduler is lost ({what})"))
+            )
 
     async def _close(self) -> None:
         workers, self._workers = self._workers, []

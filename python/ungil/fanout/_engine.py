@@ -35,8 +35,8 @@ def named(engine: Any) -> tuple[str, Any]:
     elif getattr(engine, "__name__", None) == "ray":
         return "ray", None
     raise ValueError(
-        f'engine={engine!r} is none of "processes", "processes:N", "dask", "ray", '
-        'an address ("tcp://...", "ray://..."), and a distributed.Client'
+        f'engine={engine!r} is not one of "processes", "processes:N", "dask", "ray", an address '
+        '("tcp://...", "ray://..."), or a distributed.Client'
     )
 
 

@@ -174,7 +174,7 @@ class Green:
             if type(value) is CoroutineType:
                 value.close()
                 raise TypeError(
-                    "the function has returned a coroutine, which a green thread cannot run: "
+                    "the function returned a coroutine, which a green thread cannot run: "
                     'make it an async def, or pass mode="asyncio"'
                 )
         except KeyboardInterrupt as error:

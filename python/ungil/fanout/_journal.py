@@ -71,7 +71,9 @@ class Journal:
         self._file: BufferedReader = os.fdopen(os.open(self.path, flags, 0o666), "rb")
         try:
             if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-                raise ValueError(f"the journal {self.path!r} is no regular file; name another one")
+                raise ValueError(
+                    f"the journal {self.path!r} is not a regular file; name another one"
+                )
             self._lock()
             self._read()
         except BaseException:
@@ -119,7 +121,7 @@ class Journal:
             return _encode_key(key)
         except (TypeError, ValueError, RecursionError) as error:
             wanted = (
-                "key, a function that gives a text for each item"
+                "key, a function that returns a text for each item"
                 if self._key is None
                 else ("a key that JSON can hold")
             )
@@ -151,8 +153,8 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RuntimeError(
-                f"the journal {self.path!r} is in use by another run: wait for its end, "
-                "or name another file"
+                f"the journal {self.path!r} is in use by another run: wait until that ends, or "
+                "name another file"
             ) from None
 
     def _read(self) -> None:
@@ -160,7 +162,7 @@ class Journal:
         place = 0
         for number, line in enumerate(self._file, 1):
             if number == 1 and not line.startswith(_FIRST[: len(line)]):
-                raise ValueError(f"{self.path!r} is no journal of a fan-out; name another file")
+                raise ValueError(f"{self.path!r} is not a journal of a fan-out; name another file")
             if not line.endswith(b"\n"):
                 os.truncate(self._file.fileno(), place)
                 break
@@ -174,7 +176,7 @@ class Journal:
                     raise ValueError(str(error)) from None
                 raise ValueError(
                     f"line {number} of the journal {self.path!r} is damaged; remove that line, "
-                    "and its item is done again"
+                    "and ungil does its item again"
                 ) from error
             place += len(line)
         if place == 0:
@@ -187,7 +189,7 @@ class Journal:
 
     def _check(self, first: "dict[str, Any]") -> None:
         if first["ungil_journal"] != _VERSION:
-            raise _Refused(f"the journal {self.path!r} is of a newer version of ungil")
+            raise _Refused(f"the journal {self.path!r} comes from a newer version of ungil")
         for name, mine in (("function", self._function), ("key", self._key_name)):
             if first[name] != mine:
                 raise _Refused(

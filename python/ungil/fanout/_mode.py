@@ -46,7 +46,7 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
         )
     if mode in ("lean", "asyncio") and not asynchronous:
         raise TypeError(
-            f"{name_of(fn)} is no async def and cannot run on an event loop: "
+            f"{name_of(fn)} is not an async def and cannot run on an event loop: "
             'use mode="threads" or "green", or leave mode out'
         )
     return mode, "asked for"
@@ -85,9 +85,9 @@ def choose_here(fn: "Callable[..., Any]", mode: str, engine: object = None) -> t
     if engine is None and mode != "threads":
         what = f"{name_of(fn)} in mode {mode}"
     elif getattr(getattr(engine, "loop", None), "asyncio_loop", None) is loop:
-        what = f"{name_of(fn)} by {engine!r}, which is of that loop,"
+        what = f"{name_of(fn)} by {engine!r}, which belongs to that loop,"
     else:
-        return mode, f"{reason}, and the loop of a notebook runs in this thread"
+        return mode, f"{reason}, and a notebook's loop runs in this thread"
     raise RuntimeError(
         f"fanout() cannot run {what} where an event loop runs: "
         "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"

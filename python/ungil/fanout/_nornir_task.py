@@ -30,7 +30,7 @@ class AsyncTaskOnSyncRunnerError(TypeError):
 
 
 class SyncTaskOnAsyncRunnerError(TypeError):
-    """A task that is no `async def` on an event loop: all hosts would wait for it."""
+    """A task that is not an `async def`, on an event loop: all hosts would wait for it."""
 
 
 class HostTask(Task):
@@ -68,7 +68,7 @@ class HostTask(Task):
         logger.debug("Host %r: running task %r", host.name, self.name)
 
     def failure(self, error: Exception) -> Result:
-        """The result of a task that has raised, told while the exception is handled."""
+        """The result of a task that raised an exception, made while it is handled."""
         trace = traceback.format_exc()
         logger.error(
             "Host %r: task %r failed with traceback:\n%s", self.host.name, self.name, trace
@@ -95,8 +95,8 @@ class HostTask(Task):
         name = kwargs.get("name") or name_of(task)
         if is_async(task):
             raise AsyncTaskOnSyncRunnerError(
-                f"the subtask {name} is an async def: `await task.arun({name})`, "
-                "in a task that is an async def itself"
+                f"the subtask {name} is an async def: `await task.arun({name})`, in a task that "
+                "is an async def, too"
             )
         if self._loop_thread == get_ident():
             raise _would_block(name)
@@ -104,10 +104,10 @@ class HostTask(Task):
         return self._ran(subtask, subtask.start(self.host))
 
     async def arun(self, task: "Callable[..., Any]", **kwargs: Any) -> MultiResult:
-        """Runs a subtask for the same host, and lets others go on meanwhile; otherwise as `run`.
+        """Runs a subtask for the same host, while other hosts go on; otherwise like `run`.
 
-        One that is no `async def` runs in a thread, of which there are as many as hosts at once.
-        Raises SyncTaskOnAsyncRunnerError for it in mode "lean", which has none.
+        A subtask that is not an `async def` runs in a thread; there are as many threads as hosts
+        that run at once. Raises SyncTaskOnAsyncRunnerError for it in mode "lean", which has none.
         """
         if not is_async(task):
             return await self._run_in_thread(task, kwargs)
@@ -127,13 +127,13 @@ class HostTask(Task):
         if asyncio._get_running_loop() is None:
             name = kwargs.get("name") or name_of(task)
             raise SyncTaskOnAsyncRunnerError(
-                f'the subtask {name} is no async def, and mode="lean" has no threads to run it: '
-                'mode="auto" and "asyncio" have'
+                f'the subtask {name} is not an async def, and mode="lean" has no threads to run '
+                'it: mode="auto" and "asyncio" have'
             )
         return await asyncio.to_thread(self.run, task, **kwargs)
 
     def give_up(self, host: "Host", error: BaseException) -> MultiResult:
-        """The results of a task that was ended, with those of the subtasks it had come to."""
+        """The results of a task that was ended, with those of the subtasks that it had started."""
         own = self.copy()
         own.host = host
         own.results.extend(self.results)
@@ -176,6 +176,6 @@ def name_of(task: "Callable[..., Any]") -> str:
 
 def _would_block(name: str) -> SyncTaskOnAsyncRunnerError:
     return SyncTaskOnAsyncRunnerError(
-        f"the subtask {name} is no async def, and all hosts would wait for it: "
+        f"the subtask {name} is not an async def, and all hosts would wait for it: "
         f"`await task.arun({name})` runs it in a thread"
     )

@@ -36,12 +36,13 @@ class CommonOptions(TypedDict, total=False):
     why."""
     timeout: float | None
     """Seconds for each attempt. None, the default, sets no limit. A coroutine and a green thread
-    are cancelled. A thread goes on, and what it does no longer counts: its outcome says
-    `abandoned`."""
+    are cancelled. A thread cannot be stopped and goes on, but its result no longer counts: its
+    outcome says `abandoned`.
+    """
     retries: int
-    """How often more an item is tried that has failed. 0 by default."""
+    """How many times a failed item is tried again. 0 by default."""
     rate: float | None
-    """How many items start a second at most. None, the default, sets no limit."""
+    """How many items start per second at most. None, the default, sets no limit."""
     per_group: int | Mapping[Any, int] | None
     """How many items of one group run at once at most: a number, or a mapping by group. A group
     that the mapping does not name has no limit of its own. None, the default, sets no limit."""
@@ -63,37 +64,42 @@ class Options(CommonOptions, Generic[_Item], total=False):
     backoff: Backoff | Callable[[Exception, int], float | None] | None
     """How long an item waits before it is tried again: a `Backoff`, or a function of the exception
     and of the number of its attempt that returns seconds, or None for what `Backoff()` does. None,
-    the default, is `Backoff()`. If the exception is an HTTP answer 429 or 503 with Retry-After,
-    that time comes first."""
+    the default, is `Backoff()`. If the exception is an HTTP response 429 or 503 with Retry-After,
+    that time takes precedence.
+    """
     group: Callable[[_Item], Hashable] | None
-    """What tells the group of an item. `per_group` needs it; `limit="auto"` takes items of
-    different groups for different hosts. None, the default: there are no groups."""
+    """A function that returns the group of an item. `per_group` needs it; `limit="auto"` takes
+    items of different groups for different hosts. None, the default: there are no groups.
+    """
     engine: Any
     """Where items run, if not in this process: "processes" on all cores ("processes:N" on N),
     "dask", "ray", the address of a cluster (`tcp://HOST:PORT`, `ray://HOST:PORT`), or a
     `distributed.Client`. All options hold for all workers together; with `limit="auto"` each worker
-    finds its own. Items whose worker dies run again: at least once, not exactly once. One that
-    kills its workers fails with `ungil.errors.WorkerDied`. None by default."""
+    finds its own. Items whose worker dies run again: at least once, not exactly once. An item that
+    keeps killing its workers fails with `ungil.errors.WorkerDied`. None by default.
+    """
     progress: bool | Callable[[Progress], object] | None
-    """How far it is: True for a bar on stderr, if that is a terminal; or a function, which another
-    thread calls with a `Progress` once a second and at the end. What it raises is raised to who
-    takes the outcomes. None by default."""
+    """How to show progress: True for a bar on stderr, if that is a terminal; or a function, which
+    another thread calls with a `Progress` once a second and at the end. What it raises is raised
+    where the outcomes are taken. None by default.
+    """
     journal: str | PathLike[str] | None
-    """A file in which finished items are written down. Items that succeeded in an earlier run with
+    """A file that records finished items. Items that succeeded in an earlier run with
     that file do not run again: their outcome is `resumed`, with the value as JSON keeps it (None if
     it cannot). None by default."""
     key: Callable[[_Item], object] | None
-    """What an item is known by in the journal, for items that JSON cannot hold. None, the default:
-    the item itself."""
+    """A function that returns an item's key in the journal, for items that JSON cannot hold. None,
+    the default: the item is its own key.
+    """
 
 
 class RunnerOptions(CommonOptions, total=False):
     """The options of `UngilRunner`: these, and those of `CommonOptions`. Each can be left out.
 
     A host is an item. One whose `timeout` is over has a TimeoutError as its result, beside the
-    results of the subtasks it had come to. With `retries` the task runs again where it has failed,
-    its subtasks included: the results are those of the last run, and processors see a host begin
-    once and complete once.
+    results of the subtasks that it had started. With `retries` the task runs again where it has
+    failed, its subtasks included: the results are those of the last run, and processors see a host
+    begin once and complete once.
     """
 
     backoff: Mapping[str, float] | None

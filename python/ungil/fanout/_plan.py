@@ -50,7 +50,7 @@ class Plan:
 
     What only ungil's own callers say comes besides: what the items of `limit="auto"` are known to
     be, a journal that is open already, and what shows the progress.
-    Raises ValueError and TypeError for options that make no sense.
+    Raises ValueError and TypeError for impossible options.
     """
 
     __slots__ = (*OPTIONS, "_display", "_opened", "_opening", "_wait", "ceiling")
@@ -85,7 +85,7 @@ class Plan:
         elif backoff is not None:
             raise TypeError(
                 f"backoff={backoff!r} is neither a Backoff nor a function of an exception and the "
-                "number of its attempt"
+                "number of the attempt"
             )
         self.ceiling: str | None = None  # what holds limit="auto" at most
         self._opening = opening
@@ -95,9 +95,9 @@ class Plan:
 
     def _check(self) -> None:
         if not _is_limit(self.limit):
-            raise ValueError(f'limit={self.limit!r} is neither "auto" nor a number from 1 up')
+            raise ValueError(f'limit={self.limit!r} is neither "auto" nor a positive whole number')
         if self.mode not in MODES:
-            raise ValueError(f"mode={self.mode!r} is none of {', '.join(MODES)}")
+            raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout={self.timeout!r} is not a number of seconds above 0")
         if self.retries < 0:
@@ -106,12 +106,13 @@ class Plan:
             raise ValueError(f"rate={self.rate!r} is not a number of starts a second above 0")
         if self.per_group is not None and self.group is None:
             raise ValueError(
-                f"per_group={self.per_group!r} needs group, a function that tells an item's group"
+                f"per_group={self.per_group!r} needs group, a function that returns the group of "
+                "an item"
             )
         if isinstance(self.per_group, int) and self.per_group < 1:
             raise ValueError(f"per_group={self.per_group!r} is below 1")
         if self.key is not None and self.journal is None:
-            raise ValueError("key needs journal, the file in which items are known by their keys")
+            raise ValueError("key needs journal, the file that records items by their keys")
         if self.engine is not None:
             from ungil.fanout._engine import named
 
@@ -188,7 +189,7 @@ class Plan:
         )
 
     def report(self, mode: str, reason: str, dispatcher: Dispatcher) -> str:
-        """In which mode it runs and why; what `limit="auto"` has found so far and what held it."""
+        """The mode and why it was chosen; what `limit="auto"` has found and what limits it."""
         said = f"mode {mode}: {reason}"
         if (found := dispatcher.found) is not None:
             said += f". {found}. At most: {self.ceiling}"
@@ -209,7 +210,7 @@ class Plan:
             if most is None:
                 return name, sys.maxsize
             if most < 1:
-                raise ValueError(f"per_group[{name!r}]={most!r} is below 1: {item!r} cannot run")
+                raise ValueError(f"per_group[{name!r}]={most!r} is below 1, so {item!r} cannot run")
             return name, most
 
         return membership

@@ -129,8 +129,8 @@ class Processes:
             news = WorkerDied(end)
         else:
             news = EngineError(
-                f"a worker process {end} before it had begun; a program that starts processes "
-                'does so below `if __name__ == "__main__":`, as each of them imports it again'
+                f"a worker process {end} before it could start; start processes below "
+                '`if __name__ == "__main__":`, because each process imports the program again'
             )
         self._deliver((worker, news))
 

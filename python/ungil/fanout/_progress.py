@@ -42,7 +42,7 @@ _KINDS = 3
 
 
 class Progress:
-    """How far a fan-out is, at one moment. As a text, it is one line that says so."""
+    """The progress of a fan-out at one moment. As a text, it is one line."""
 
     __slots__ = (
         "done",
@@ -59,7 +59,7 @@ class Progress:
     )
 
     total: int | None
-    """How many items there are; None if the input does not tell."""
+    """How many items there are; None if the input has no length."""
     done: int
     """How many have finished, well or not."""
     failed: int
@@ -68,7 +68,7 @@ class Progress:
     """How many have failed in which way, the most frequent first: "timeout", the name of another
     exception, "exit 255" of a command."""
     resumed: int
-    """How many of those done were done by an earlier run, as the journal says."""
+    """How many of those an earlier run did, as the journal says."""
     retried: int
     """How many attempts were repeated, or will be."""
     running: int
@@ -78,9 +78,9 @@ class Progress:
     seconds: float
     """Since the start."""
     rate: float
-    """Items a second that finished lately."""
+    """Items per second that finished lately."""
     left: float | None
-    """Seconds to the end, at that rate; None if nobody can tell."""
+    """Seconds to the end, at that rate; None if unknown."""
 
     def __str__(self) -> str:
         of = "" if self.total is None else f" of {self.total:,} ({_percent(self)})"

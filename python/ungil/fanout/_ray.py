@@ -116,7 +116,7 @@ class Ray:
         except Exception as error:
             news = _lost(error)
             if not self._has_begun:
-                news = EngineError(f"a worker {news} before it had begun")
+                news = EngineError(f"a worker {news} before it could start")
         worker.ended.set()
         if not self._closed:
             self._deliver((worker, news))

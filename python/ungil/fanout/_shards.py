@@ -291,7 +291,7 @@ class Shards:
                 if note is not None:
                     result.add_note(note)
         except Exception as error:
-            what = "what the function has returned" if how == VALUE else "the exception"
+            what = "what the function returned" if how == VALUE else "the exception"
             why = f"{what} cannot be unpickled here: {type(error).__qualname__}: {error}"
             self._failed(attempt, NotCarried(why))
             return
@@ -326,7 +326,7 @@ class Shards:
             for start in range(0, len(suspects), size):
                 self._suspects.append(suspects[start : start + size])
         if self._deaths > _MOST_DEATHS:
-            what = f"{self._deaths} workers died and no item ended between; the last one"
+            what = f"{self._deaths} workers died and no item ended in between; the last one"
             self.give_up(EngineError(f"{what} {why}"))
 
 

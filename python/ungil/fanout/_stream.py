@@ -34,7 +34,7 @@ class Fanout:
     The keyword arguments are `Options`. Modes "lean" and "green" have loops of their own, and
     cannot be used here. Leaving the block cancels what still runs, and waits for it.
 
-    Raises ValueError and TypeError for options that make no sense.
+    Raises ValueError and TypeError for impossible options.
     """
 
     def __init__(self, **options: "Unpack[Options[Any]]") -> None:
@@ -61,9 +61,9 @@ class Fanout:
 
     @property
     def report(self) -> str:
-        """In which mode the latest stream runs or has run, and why; what `limit="auto"` has found.
+        """The mode of the latest stream, and why; what `limit="auto"` has found.
 
-        Empty before the first.
+        Empty before the first stream.
         """
         return "" if self._latest is None else self._latest.report
 

@@ -192,7 +192,7 @@ class Slots:
             # The system gives no more threads: those that there are do the rest.
             with self._lock:
                 attempt = thread.attempt
-                assert attempt is not None, "it has not begun"
+                assert attempt is not None, "it has not started"
                 del self._running[attempt]
                 if not self._running:
                     error = RuntimeError("the system gives no thread at all")
@@ -266,7 +266,7 @@ def _refused(value: Any) -> TypeError | None:
         return None
     value.close()
     return TypeError(
-        "the function has returned a coroutine, which a thread cannot run: "
+        "the function returned a coroutine, which a thread cannot run: "
         'make it an async def, or pass mode="asyncio"'
     )
 

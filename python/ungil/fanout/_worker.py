@@ -164,7 +164,7 @@ class Shard:
             blob = self._dumps(outcome.value)
         except Exception as error:
             kind = type(outcome.value).__qualname__
-            why = f"the function has returned a {kind}, which cannot be pickled: {_text(error)}"
+            why = f"the function returned a {kind}, which cannot be pickled: {_text(error)}"
             self._not_carried(number, why)
         else:
             self._reply(number, VALUE, blob)

@@ -4,7 +4,7 @@
     nr.run(backup)
 
 A task that is an `async def` runs on an event loop, and awaits its subtasks: `await
-task.arun(show, command="version")`, also those that are none, which run in threads. Every other
+task.arun(show, command="version")`, also ordinary functions, which run in threads. Every other
 task runs as it is, in green threads if gevent has patched the program, else in threads.
 """
 
@@ -64,16 +64,16 @@ def __getattr__(name: str) -> object:
 
 
 class UngilRunner:
-    """Runs the tasks of nornir by `ungil.fanout`.
+    """Runs the tasks of nornir with `ungil.fanout`.
 
-    `num_workers` is for how many hosts at once at most; "auto" finds out. The other keyword
+    `num_workers` is how many hosts run at once at most; "auto" finds out. The other keyword
     arguments are `RunnerOptions`. All of them may come from a configuration file.
 
-    Raises ValueError and TypeError for options that make no sense.
+    Raises ValueError and TypeError for impossible options.
     """
 
     num_workers: int
-    """For how many hosts at once at most; 1,000,000 for "auto"."""
+    """How many hosts run at once at most; 1,000,000 for "auto"."""
 
     def __init__(
         self, num_workers: "int | Literal['auto']" = "auto", **options: "Unpack[RunnerOptions]"
@@ -89,7 +89,7 @@ class UngilRunner:
             self.num_workers = num_workers
         else:
             raise ValueError(
-                f'num_workers={num_workers!r} is neither "auto" nor a number from 1 up'
+                f'num_workers={num_workers!r} is neither "auto" nor a positive whole number'
             )
         backoff, group = options.pop("backoff", None), options.pop("group", None)
         asked: Options[Host] = {
@@ -102,10 +102,10 @@ class UngilRunner:
         self._plan = Plan(asked, opening="hosts")
 
     def run(self, task: Task, hosts: "list[Host]") -> AggregatedResult:
-        """What nornir calls: runs the task for the hosts, and has results for each of them.
+        """Called by nornir: runs the task for the hosts, and returns the results of each.
 
         Raises AsyncTaskOnSyncRunnerError or SyncTaskOnAsyncRunnerError for a task that cannot run
-        in the mode that was asked for; and what a processor has raised, after everything has run.
+        in the requested mode. What a processor raised is raised after everything has run.
         """
         asyncio = sys.modules.get("asyncio.events")
         if asyncio is None or asyncio._get_running_loop() is None:
@@ -164,7 +164,8 @@ class _Run:
         else:
             if mode in ("lean", "asyncio"):
                 raise SyncTaskOnAsyncRunnerError(
-                    f"the task {task.name} is no async def, and in mode={mode!r} all hosts would "
+                    f"the task {task.name} is not an async def, and in mode={mode!r} all hosts "
+                    "would "
                     'wait for it: mode="auto", "threads" and "green" run it'
                 )
             self.function = self._start
@@ -176,7 +177,7 @@ class _Run:
             if type(returned) is CoroutineType:
                 returned.close()
                 raise AsyncTaskOnSyncRunnerError(
-                    f"the task {self._task.name} has returned a coroutine: make it an async def"
+                    f"the task {self._task.name} returned a coroutine: make it an async def"
                 )
         except Exception as error:
             self.errors.append(error)

@@ -1,4 +1,4 @@
-"""The GIL of this very program: what it costs, and who gets it next.
+"""The GIL of this process: what it costs, and which thread gets it next.
 
     from ungil import gil
 

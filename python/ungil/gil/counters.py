@@ -25,17 +25,17 @@ class ThreadStats:
     waits: int
     """how often it asked for the GIL, did not get it at once, and got it"""
     waited_ns: int
-    """how long that took, including the wait it is in now"""
+    """how long that took, including its current wait"""
     holds: int
-    """how often it had the GIL and let it go"""
+    """how often it held the GIL and released it"""
     held_ns: int
-    """how long it had the GIL, including the hold it is in now"""
+    """how long it held the GIL, including its current hold"""
     voluntary: int
     """releases that nobody had asked for, mostly before blocking calls"""
     forced: int
     """releases because another thread had waited for a switch interval"""
     drop_requests: int
-    """how often it waited for a switch interval and asked the holder to let go"""
+    """how often it waited for a switch interval and asked the holder to release the GIL"""
 
 
 def stats() -> dict[int, ThreadStats]:
@@ -63,19 +63,19 @@ class ProcessStats:
     waits: int
     """how often a thread asked for the GIL, did not get it at once, and got it"""
     waited_ns: int
-    """how long that took, including the waits that go on"""
+    """how long that took, including current waits"""
     holds: int
-    """how often a thread had the GIL and let it go"""
+    """how often a thread held the GIL and released it"""
     held_ns: int
-    """how long threads had the GIL, including the hold that goes on"""
+    """how long threads held the GIL, including the current hold"""
     voluntary: int
     """releases that nobody had asked for, mostly before blocking calls"""
     forced: int
     """releases because another thread had waited for a switch interval"""
     drop_requests: int
-    """how often a thread waited for a switch interval and asked the holder to let go"""
+    """how often a thread waited for a switch interval and asked the holder to release the GIL"""
     threads: int
-    """how many threads run and are counted"""
+    """how many running threads are counted"""
     waiting: int
     """how many of them wait for the GIL at this moment"""
 
@@ -91,9 +91,9 @@ def process_stats() -> ProcessStats:
 
 
 class Cost:
-    """What a block of code cost the thread that ran it. Counts on until the block has ended.
+    """What a block of code cost the thread that ran it. It counts until the block ends.
 
-    It is all that this thread did meanwhile: around an `await` that includes the other tasks that
+    It covers all that this thread did meanwhile. Around an `await`, that includes other tasks that
     the event loop ran in this thread.
     """
 
@@ -128,22 +128,22 @@ class Cost:
 
     @property
     def waited_ns(self) -> int:
-        """How long it wanted the GIL and did not have it."""
+        """How long it waited for the GIL."""
         return self._since(1)
 
     @property
     def holds(self) -> int:
-        """How often it had the GIL and let it go; the hold that the block ends in is not over."""
+        """How often it held the GIL and released it, without the hold in which the block ends."""
         return self._since(2)
 
     @property
     def held_ns(self) -> int:
-        """How long it had the GIL, so that no other thread could run Python code."""
+        """How long it held the GIL, so that no other thread could run Python code."""
         return self._since(3)
 
     @property
     def forced(self) -> int:
-        """How often it had to let go because another thread had waited for a switch interval."""
+        """How often it had to release it because another thread had waited a switch interval."""
         return self._since(5)
 
     @property
@@ -167,7 +167,7 @@ def measure() -> Cost:
 
     It takes 1 to 2 microseconds, most of them for the kernel's clock of CPU time.
     Entering the block raises `NotInstalled` if the process is not counted, and `HookError` in a
-    program of more threads than can be counted.
+    program that has more threads than ungil can count.
     """
     return Cost()
 
@@ -184,10 +184,10 @@ def _thread_stats() -> tuple[int, ...]:
 def _not_counted() -> NotInstalled:
     if is_off():
         return NotInstalled(
-            "this Python is free-threaded and its GIL is off, so there is none to be counted: "
+            "this Python is free-threaded and its GIL is off, so there is no GIL to count: "
             "`ungil trace` tells what its threads wait for"
         )
     return NotInstalled(
-        "the GIL of this process is not counted: call ungil.gil.install() first, "
-        "or start it by `ungil trace`"
+        "the GIL of this process is not counted: call ungil.gil.install() first, or start the "
+        "program with `ungil trace`"
     )

@@ -7,15 +7,15 @@ from ungil.errors import HookError
 
 
 def install() -> None:
-    """Have all of `ungil.gil` from now on: this process is counted, and can be scheduled.
+    """Enable all of `ungil.gil`: from now on, this process is counted, and can be scheduled.
 
-    Does nothing if it is installed already. It makes each release and acquire of the GIL some tens
-    of nanoseconds longer, and changes nothing else: the policy is `stock`, unless UNGIL_POLICY and
-    UNGIL_QUANTUM say another one.
+    Does nothing if it is installed already. Each acquire and release of the GIL takes some tens of
+    nanoseconds longer. Nothing else changes: the policy is `stock`, unless UNGIL_POLICY and
+    UNGIL_QUANTUM name another one.
 
-    In a program under `ungil trace` that the hook was not loaded into at its start, this joins the
-    recording, and forked children do so, too. Otherwise neither forked children nor programs
-    started from here are counted. `ungil policy` reaches the process from then on.
+    In a program under `ungil trace` that started without the hook, this joins the recording, and so
+    do forked children. Otherwise neither forked children nor programs started from here are
+    counted. `ungil policy` reaches the process from then on.
 
     Raises `HookError` where that is impossible: in free-threaded Python, PyPy, unknown builds.
     """
@@ -34,7 +34,7 @@ def is_off() -> bool:
 def installed() -> bool:
     """Whether all of `ungil.gil` works here: the process is counted, and can be scheduled.
 
-    That is so after `install()`. A program that was started by `ungil trace` or `ungil run` may
-    have half of it without.
+    That is so after `install()`. A program that `ungil trace` or `ungil run` started may have one
+    half without it.
     """
     return _native.gil_installed() and _native.gil_policy() is not None

@@ -76,11 +76,11 @@ def set_policy(name: str | None = None, *, quantum_ms: float | None = None) -> P
         with gil.set_policy("interactive"):  # in this block
             ...
 
-    It stays until it is changed, or until the end of a `with` block. Threads that wait for the GIL
-    begin to wait anew. `quantum_ms` is in milliseconds; without it a policy has a quantum of its
-    own. `set_policy(quantum_ms=2)` changes the quantum alone. Forked children go on with both.
+    It stays until it is changed, or until the end of a `with` block. Waiting threads start their
+    wait again. `quantum_ms` is in milliseconds; without it, the policy uses its own default.
+    `set_policy(quantum_ms=2)` changes only the quantum. Forked children inherit both.
 
-    Raises ValueError for an unknown name or a quantum without sense, TypeError for neither,
+    Raises ValueError for an unknown name or an impossible quantum, TypeError if neither is given,
     `NotInstalled` if the process is not scheduled.
     """
     if name is None and quantum_ms is None:
@@ -118,7 +118,7 @@ class LevelChange:
     ) -> None:
         """Give the thread the level that it had before, also if the block raises."""
         if threading.get_ident() != self._thread:
-            raise RuntimeError("a thread's level can be restored by that thread only")
+            raise RuntimeError("only the thread itself can restore its level")
         _native.gil_set_level(self.before)
 
     def __repr__(self) -> str:
@@ -143,13 +143,13 @@ def priority(level: str) -> LevelChange:
         with gil.priority("high"):  # in this block; without `with`, from now on
             ...
 
-    It stays until it is changed, or until the end of a `with` block. Around an `await` it is that
-    of all tasks which the event loop runs in this thread meanwhile.
-    Under `interactive`, `fair` and `batch` a level is worth four times the share of the one
-    below; under `priority` a higher level goes first; under `stock` it means nothing.
+    It stays until it is changed, or until the end of a `with` block. Around an `await`, it applies
+    to all tasks that the event loop runs in this thread meanwhile. Under `interactive`, `fair` and
+    `batch` a level is worth four times the share of the one below; under `priority` a higher level
+    goes first; under `stock` it means nothing.
 
     Raises ValueError for an unknown level, `NotInstalled` if the process is not scheduled.
-    Ending the block in another thread than this one raises RuntimeError.
+    Ending the block in another thread raises RuntimeError.
     """
     before = _native.gil_set_level(level)
     if before is None:
@@ -160,9 +160,9 @@ def priority(level: str) -> LevelChange:
 def _not_scheduled() -> NotInstalled:
     if is_off():
         return NotInstalled(
-            "this Python is free-threaded and its GIL is off, so there is none to be scheduled"
+            "this Python is free-threaded and its GIL is off, so there is no GIL to schedule"
         )
     return NotInstalled(
-        "the GIL of this process is not scheduled: call ungil.gil.install() first, "
-        "or start it by `ungil run`"
+        "the GIL of this process is not scheduled: call ungil.gil.install() first, or start the "
+        "program with `ungil run`"
     )

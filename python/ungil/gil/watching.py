@@ -38,19 +38,19 @@ class Stall:
     ms: float
     """How many milliseconds it took, or has taken so far."""
     goes_on: bool
-    """Whether it went on when this was told."""
+    """Whether it was still going on when this was reported."""
     holder: str | None
     """The name of the thread that held the GIL for most of that time; None if it is not known."""
     holder_tid: int | None
     """Its `threading.get_native_id()`."""
     line: str | None
-    """Where that thread was most often seen meanwhile, as `function (file:line)`, or None."""
+    """Where that thread was seen most often meanwhile, as `function (file:line)`, or None."""
     stalls: int
-    """How many stalls this one stands for: it is the longest of those since the last one told."""
+    """How many stalls this one represents: it is the longest since the last report."""
 
 
 class Watch(ABC):
-    """A watch over this process, as `watch` begins it; `with` ends it."""
+    """A watch of this process, which `watch` began; a `with` block ends it."""
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +65,7 @@ class Watch(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End it. What has been seen is still told, before this returns."""
+        """End it. Stalls seen so far are reported before this returns."""
 
     @abstractmethod
     def snapshot(self, path: str | os.PathLike[str] | None = None) -> Path:
@@ -128,20 +128,20 @@ def watch(
 
     `call` gets a `Stall` when a thread has waited for the GIL for more than `wait_ms`
     milliseconds, or has held it for more than `hold_ms`, whether or not another one waited; None
-    sets no such limit. It runs in a thread of its own, one call at a time; stalls that come in one
-    second are told as one. What it raises goes to `sys.excepthook`. `snapshot()` writes what is
-    kept. Native threads that never take the GIL record and keep, in 40 MiB at most.
+    sets no such limit. It runs in a thread of its own, one call at a time; stalls within one second
+    are reported as one. What it raises goes to `sys.excepthook`. `snapshot()` writes what is kept.
+    Native threads that never acquire the GIL do the recording, in 40 MiB at most.
 
     Ends with `stop()`, with the `with` block, or with the program. A forked child is not watched.
 
-    Raises RuntimeError if this process is watched already, ValueError for a length that is not
-    above zero, `HookError` where its GIL cannot be recorded, or is being recorded by somebody else.
+    Raises RuntimeError if this process is watched already, ValueError for a duration that is not
+    above zero, `HookError` where its GIL cannot be recorded, or another ungil is recording it.
     """
     global _watch
     limits = (("wait_ms", wait_ms), ("hold_ms", hold_ms), ("last_s", last_s))
     for name, value in limits:
         if value is not None and not 0 < value < float("inf"):
-            raise ValueError(f"{name} is {value}, and has to be above zero")
+            raise ValueError(f"{name} is {value}, but must be above zero")
     conditions = [("wait", wait_ms), ("hold", hold_ms)]
     with _lock:
         if _watch is not None:
@@ -162,13 +162,13 @@ def watch(
 
 
 def snapshot(path: str | os.PathLike[str] | None = None) -> Path:
-    """Write the seconds that are kept of this process to a new trace file, and return its path.
+    """Write the last seconds of this process to a new trace file, and return its path.
 
-    They are kept after `watch()`, and in a program under `ungil trace --last`. Without `path` the
-    file is called `ungil-PROGRAM-1.pftrace`, or with the next number that is free, in the folder in
-    which the watch, or `ungil trace`, was begun. `ungil report` reads it.
+    ungil keeps them after `watch()`, and in a program under `ungil trace --last`. Without `path`,
+    the file is `ungil-PROGRAM-1.pftrace`, or has the next free number. It is in the folder in which
+    the watch, or `ungil trace`, began. `ungil report` reads it.
 
-    Raises `NotInstalled` if nothing is kept, FileExistsError if there is such a file, OSError if it
+    Raises `NotInstalled` if nothing is kept, FileExistsError if the file exists, OSError if it
     cannot be written.
     """
     watching = _watch
@@ -178,7 +178,7 @@ def snapshot(path: str | os.PathLike[str] | None = None) -> Path:
         return _written_to(path, partial(_native.ask_for_snapshot, os.getpid()))
     except (LookupError, RuntimeError):
         raise NotInstalled(
-            "nothing of this process is kept: call ungil.gil.watch(), or start the program with "
+            "this process keeps no events: call ungil.gil.watch(), or start the program with "
             "`ungil trace --last 30s`"
         ) from None
 

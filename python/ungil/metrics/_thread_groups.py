@@ -34,9 +34,11 @@ def group_threads(threads: Mapping[str, str] | None) -> list[str]:
     """
     wanted = dict(DEFAULT if threads is None else threads)
     if len(wanted) > MOST:
-        raise UsageError(f"threads has {len(wanted)} groups: at most {MOST} are possible")
+        raise UsageError(f"threads has {len(wanted)} groups, but at most {MOST} are possible")
     if OTHER in wanted:
-        raise UsageError(f"threads names a group {OTHER!r}: it is the one of all other threads")
+        raise UsageError(
+            f"threads names a group {OTHER!r}, which is the group of all other threads"
+        )
     if _patterns and list(wanted.items()) != list(_patterns.items()):
         raise UsageError(
             f"the threads of this process are grouped as {_patterns} already: "

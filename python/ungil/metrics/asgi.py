@@ -2,9 +2,9 @@
 
     app.add_middleware(GilMiddleware, observe=RequestHistograms(), log_above_ms=50)
 
-An event loop runs many requests in one thread. A request is charged for what that thread did in
-the steps of this request's own coroutine, not for what it did in those of others meanwhile.
-What a request has other threads or tasks do is charged to it if that is `part_of_request`.
+An event loop runs many requests in one thread. A request is charged for what that thread did in the
+request's own coroutine, not for what it did in others meanwhile. Work that a request hands to other
+threads or tasks is charged to it if that is `part_of_request`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping

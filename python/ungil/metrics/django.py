@@ -2,8 +2,8 @@
 
     MIDDLEWARE = ["ungil.metrics.django.route_middleware", ...]
 
-Django's handler keeps that to itself, so that `ungil.metrics.wsgi` and `ungil.metrics.asgi`, which
-stand around the whole of Django, could not name it.
+Django's handler does not pass the route on, so `ungil.metrics.wsgi` and `ungil.metrics.asgi`, which
+wrap all of Django, could not name it.
 """
 
 from collections.abc import Callable

@@ -36,7 +36,7 @@ _Observe = Callable[[GroupCounters], list[Observation]]
 def instrument(
     threads: Mapping[str, str] | None = None, *, meter_provider: MeterProvider | None = None
 ) -> None:
-    """Tell the counters of this process to `meter_provider`, or else to the global one.
+    """Report the counters of this process to `meter_provider`, or else to the global one.
 
     `threads` names groups of threads, as `GilCollector` of `ungil.metrics.prometheus` has it.
     Called once. Raises HookError where the GIL cannot be counted, UsageError for impossible groups.
@@ -61,21 +61,21 @@ def instrument(
         ]
 
     for name, read, unit, description in [
-        ("waits", field("waits"), "{wait}", "Waits for the GIL that are over"),
+        ("waits", field("waits"), "{wait}", "Waits for the GIL that have ended"),
         ("wait.time", field("waited_ns", 1e9), "s", "Time that threads waited for the GIL"),
-        ("holds", field("holds"), "{hold}", "Holds of the GIL that are over"),
+        ("holds", field("holds"), "{hold}", "Holds of the GIL that have ended"),
         ("hold.time", field("held_ns", 1e9), "s", "Time that threads held the GIL"),
         ("releases", reading(releases), "{release}", "Releases of the GIL"),
         (
             "drop_requests",
             field("drop_requests"),
             "{request}",
-            "Times that a thread waited a switch interval and asked the holder to let go",
+            "Times that a thread waited a switch interval and asked the holder to release the GIL",
         ),
     ]:
         meter.create_observable_counter(f"cpython.gil.{name}", [read], unit, description)
     for name, read, description in [
-        ("thread.count", field("running"), "Threads that run and are counted"),
+        ("thread.count", field("running"), "Running threads that are counted"),
         ("thread.waiting", field("waiting"), "Threads that wait for the GIL at this moment"),
     ]:
         meter.create_observable_up_down_counter(

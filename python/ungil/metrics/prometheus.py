@@ -5,7 +5,7 @@
     REGISTRY.register(GilCollector(threads={"workers": "ThreadPoolExecutor-*"}))
     app.wsgi_app = GilMiddleware(app.wsgi_app, observe=RequestHistograms())
 
-[metrics.md](metrics.md) says what each metric means, and how to ask who starves.
+[metrics.md](metrics.md) says what each metric means, and how to find out which threads starve.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,18 +28,18 @@ except ModuleNotFoundError as missing:
 __all__ = ["GilCollector", "RequestHistograms"]
 
 _COUNTERS = {
-    "waits": ("python_gil_waits", "Waits for the GIL that are over", 1),
+    "waits": ("python_gil_waits", "Waits for the GIL that have ended", 1),
     "waited_ns": ("python_gil_wait_seconds", "Time that threads waited for the GIL", 1e9),
-    "holds": ("python_gil_holds", "Holds of the GIL that are over", 1),
+    "holds": ("python_gil_holds", "Holds of the GIL that have ended", 1),
     "held_ns": ("python_gil_hold_seconds", "Time that threads held the GIL", 1e9),
     "drop_requests": (
         "python_gil_drop_requests",
-        "Times that a thread waited a switch interval and asked the holder to let go",
+        "Times that a thread waited a switch interval and asked the holder to release the GIL",
         1,
     ),
 }
 _GAUGES = {
-    "running": ("python_gil_threads", "Threads that run and are counted"),
+    "running": ("python_gil_threads", "Running threads that are counted"),
     "waiting": ("python_gil_waiting_threads", "Threads that wait for the GIL at this moment"),
 }
 
@@ -47,17 +47,17 @@ _GAUGES = {
 class GilCollector(Collector):
     """The counters of this process, to be registered: `REGISTRY.register(GilCollector())`.
 
-    It costs nothing until it is asked. What is told belongs to one moment, and no counter falls
-    when a thread ends.
+    It costs nothing until it is read. All values belong to one moment, and no counter falls when a
+    thread ends.
     """
 
     def __init__(self, threads: Mapping[str, str] | None = None) -> None:
         """Count this process, and the children that it forks, from now on.
 
         `threads` names up to eight groups of threads, each with a pattern (`fnmatch`) of
-        `threading.Thread.name`; the first pattern that matches decides, and threads that none
-        matches are the group "other". Without it there are "main", the main thread, and "other".
-        The group is the label `threads` of every metric, and their sum is the process.
+        `threading.Thread.name`; the first pattern that matches decides, and threads that match none
+        are in the group "other". Without it there are "main", the main thread, and "other". The
+        group is the label `threads` of every metric, and the groups add up to the process.
 
         Raises HookError where the GIL cannot be counted, UsageError for more groups or for others
         than the process has already.
@@ -103,7 +103,9 @@ def _releases() -> CounterMetricFamily:
 
 def _uncounted() -> CounterMetricFamily:
     return CounterMetricFamily(
-        "python_gil_uncounted_threads", "Threads that found no place to be counted", labels=[]
+        "python_gil_uncounted_threads",
+        "Threads that are not counted, because there was no room for them",
+        labels=[],
     )
 
 

@@ -24,8 +24,8 @@ NEARLY_ALL = 0.95
 NAME = 20
 """How wide names are at most."""
 UNSEEN = (
-    "not seen: locks that were free, or became free while a thread looked 40 times; and who had a "
-    "lock: the waker is who let go of it last"
+    "not seen: locks that were free, or became free during the 40 tries of a thread; and which "
+    "thread held a lock: the waker is the thread that released it last"
 )
 
 
@@ -43,7 +43,7 @@ def parks_section(process: Process, seconds: float, few: int) -> list[Renderable
             f"{duration(pauses['max_ms'] / 1e3)} at most"
         )
     if pauses["collections"]:
-        said += f"; {pauses['collections']:,} of them are collections of garbage"
+        said += f"; {pauses['collections']:,} of them were garbage collections"
     own = [it for it in parks["waits"] if it["cause"] == "object" and _is_its_own(it)]
     if own:
         said += f"\n{_said_of_own(own)}"
@@ -63,8 +63,8 @@ def _said_of_own(own: list[ParkedAt]) -> str:
             by_place[place["frame"]] += place["count"]
     said = (
         f"{plural(sum(it['count'] for it in own), 'park')} for objects, "
-        f"{duration(sum(it['waited_s'] for it in own))} added up, ended by the thread itself: "
-        "Python takes the lock of an object twice at times"
+        f"{duration(sum(it['waited_s'] for it in own))} in total, ended by the thread itself: "
+        "sometimes Python acquires the lock of an object twice"
     )
     if by_place:
         ((frame, count),) = by_place.most_common(1)

@@ -155,7 +155,7 @@ def _stops(process: Process) -> list[RenderableType]:
         return []
     longest, total = duration(stopped["max_us"] / 1e6), duration(stopped["total_ms"] / 1e3)
     times = plural(stopped["times"], "time")
-    told = f"to see native code, threads stood still {times}, {longest} at most, {total} in all"
+    told = f"to see native code, ungil stopped threads {times}, {longest} at most, {total} in all"
     return [Text(told, style="dim")]
 
 
@@ -176,9 +176,9 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
         (f"contended {contended}", style),
         f" of the time; {rate(gil['handoffs'], busy_s)} handoffs/s, ",
         f"{rate(gil['forced'], busy_s)} forced/s; ",
-        f"{rate(max(wanting_s, 0.0), busy_s)} threads wanted to run on average, one could",
+        f"{rate(max(wanting_s, 0.0), busy_s)} threads wanted to run on average, and one could",
         f"; {turn} {interval:.3g}ms" if interval else "",
-        f"; left out: the first {duration(alone_s)}, when one thread was alone and held it for "
+        f"; without the first {duration(alone_s)}, when there was one thread, which held it for "
         f"{share(alone_held_s, alone_s)}"
         if alone_s >= seconds / 100
         else "",

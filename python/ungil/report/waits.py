@@ -192,8 +192,8 @@ def _native_name(native: Native) -> str:
 
 
 def _in_library(function: str | None, library: str) -> str:
-    file = printable(library.rpartition("/")[2]) or "code made while the program ran"
-    return f"a function of {file}" if function is None else f"{printable(function)} ({file})"
+    file = printable(library.rpartition("/")[2]) or "code generated at run time"
+    return f"a function in {file}" if function is None else f"{printable(function)} ({file})"
 
 
 def _short(frame: str) -> str:

@@ -5,10 +5,10 @@
     os.fork()
     heap.root["counts"].incr("seen")  # in both processes, none lost
 
-Dicts, lists, sets and deques that are put into a shared object become shared, with all that is in
-them; str, bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways, and so
-are dates and times, Decimal, Fraction, UUID, range and members of enums. A slice of a shared list
-is an ordinary list. Nothing is pickled but what is wrapped in `Pickled`.
+Dicts, lists, sets and deques that you put into a shared object become shared, with everything in
+them. str, bytes, int, float, complex, bool, None, tuple and frozenset are copied both ways. So are
+dates and times, Decimal, Fraction, UUID, range and members of enums. A slice of a shared list is an
+ordinary list. Nothing is pickled, except what you wrap in `Pickled`.
 """
 
 from importlib import import_module

@@ -16,19 +16,19 @@ _SHOWN = 20
 
 
 class array(Handled, _native.SharedArray):
-    """An array in shared memory, of one number or record after the other, with any number of axes.
+    """An array of numbers or records in shared memory, with any number of axes.
 
-    Made of a shape (an int or a tuple of ints) it is full of zeros; of data (an array, anything
-    with the buffer protocol, a list of numbers) it is a copy of them, made when it is put into a
+    Made from a shape (an int or a tuple of ints), it is full of zeros. Made from data (an array,
+    anything with the buffer protocol, a list of numbers), it is a copy, made when you put it into a
     heap: `heap.root["a"] = share.array((3, 4), "float32")`, or `share.array(ndarray)`. `dtype` is
     anything that numpy takes, or a format of `struct` for plain numbers, for which numpy is not
     needed; without it, it is that of the data, or float64.
 
     `numpy.asarray(a)` and `memoryview(a)` copy nothing: all processes read and write the same
-    memory, with no lock. A view keeps its memory as long as it lives, and is as long as the array
-    was when it was made.
-    `append`, `extend` and `resize` change the length of the first axis. Within `capacity` the items
-    stay where they are; beyond it they are moved, and older views are views of the array no more.
+    memory, with no lock. A view keeps its memory as long as it lives, and has the length that the
+    array had when the view was made. `append`, `extend` and `resize` change the length of the first
+    axis. Within `capacity` the items stay where they are; beyond it they move, and older views no
+    longer show the array.
     """
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class array(Handled, _native.SharedArray):
             source = _formats.source(shape_or_data, wanted, lambda: dtype)
             shape, wanted = source.shape or (), _formats.of_view(source)
             if not shape:
-                raise ValueError("a shared array has at least one axis, and these data have none")
+                raise ValueError("a shared array has at least one axis, but these data have none")
         code, itemsize = wanted or ("d", 8)
         if capacity is not None and capacity < shape[0]:
             raise ValueError(f"a capacity of {capacity} is less than the length, {shape[0]}")
@@ -81,7 +81,7 @@ class array(Handled, _native.SharedArray):
         return self.numpy().dtype
 
     def numpy(self, *, readonly: bool = False) -> Any:
-        """Return a numpy array of the same memory; with `readonly` it cannot be written through it.
+        """Return a numpy array of the same memory; with `readonly`, one that refuses writes.
 
         Raises ModuleNotFoundError without numpy.
         """
@@ -92,7 +92,7 @@ class array(Handled, _native.SharedArray):
     def extend(self, rows: object) -> None:
         """Add rows at the end, in one step: an array of them, or a list of numbers.
 
-        They are seen by others when all of them are there. Raises ValueError if they are of another
+        Others see them when all of them are there. Raises ValueError if they are of another
         shape, TypeError if they cannot be of this dtype.
         """
         wanted = (self.format, self.itemsize)
@@ -100,7 +100,7 @@ class array(Handled, _native.SharedArray):
         shape = source.shape or ()
         if shape[1:] != self.shape[1:] or not shape:
             raise ValueError(
-                f"rows of shape {shape[1:]} do not fit to those of the array, which have"
+                f"rows of shape {shape[1:]} do not fit the rows of the array, which have"
                 f" {self.shape[1:]}"
             )
         self.extend_by(source)
@@ -205,7 +205,7 @@ def _shape(given: object) -> tuple[int, ...] | None:
     else:
         return None
     if min(shape) < 0:
-        raise ValueError(f"no axis of an array is shorter than 0, and the shape is {given!r}")
+        raise ValueError(f"no axis of an array can be shorter than 0, but the shape is {given!r}")
     return shape
 
 

@@ -30,14 +30,14 @@ class buffer(Handled, _native.SharedBuffer):
         if isinstance(data, Integral):
             size = int(data)
             if size < 0:
-                raise ValueError(f"a buffer has no fewer than 0 bytes, not {size}")
+                raise ValueError(f"a buffer has 0 bytes or more, not {size}")
             return super().__new__(cls, size=size, writable=writable is not False)
         try:
             source = memoryview(cast(Any, data))
         except (TypeError, ValueError):
             raise TypeError(
-                "a buffer is made of a number of bytes, or of anything with the buffer protocol,"
-                f" not of {type(data).__name__}"
+                "make a buffer from a number of bytes, or from anything with the buffer protocol, "
+                "not from {type(data).__name__}"
             ) from None
         return super().__new__(cls, source=source, writable=writable is True)
 

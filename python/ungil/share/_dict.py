@@ -56,7 +56,7 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
 
     It behaves as a builtin one does, but:
 
-    * It is made by `Heap.share`, or by putting a dict into a shared object. A class has no heap, so
+    * Make one with `Heap.share`, or by putting a dict into a shared object. A class has no heap, so
       there is no `share.dict(...)` to call, and no `fromkeys`.
     * What makes a new mapping (`copy`, `|`) makes an ordinary dict, of the values of one moment.
       Shared objects in it stay shared.
@@ -64,10 +64,10 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
       nothing, and `setdefault`, `pop`, `popitem`, `incr` and `cas` take effect once. `cas(key,
       ABSENT, value)` puts in a key that is not there, `cas(key, value, ABSENT)` deletes one that
       has this value.
-    * It may change during an iteration, which reads it in batches. Each key is seen exactly once
-      that is there from the first step to the last; what is put in after the first step is not
-      seen, so that the iteration ends; what is deleted or changed meanwhile may be seen as it was.
-      For one moment's keys iterate over a `copy()`.
+    * It may change during an iteration, which reads it in batches. A key that is there from the
+      first step to the last is seen exactly once. What is put in after the first step is not seen,
+      so the iteration ends. What is deleted or changed meanwhile may be seen as it was. For one
+      moment's keys iterate over a `copy()`.
     * Values that cannot change are copied both ways, so that only shared objects keep their
       identity; a NaN is never found again.
     """
@@ -93,15 +93,15 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
         return _Items(self)
 
     def update(self, other: _Pairs[Any, Any] = (), /, **others: Any) -> None:
-        """Take over the values of a mapping or of pairs, and of keywords, in one step."""
+        """Set the values of a mapping or of pairs, and of keywords, in one step."""
         self.set_all(_ordinary(other, others))
 
     def wait_for(self, key: K, unlike: object = _native.ABSENT, timeout: float | None = None) -> V:
-        """Wait until `key` has another value than `unlike`, and return that; without, any value.
+        """Wait until `key` has a value other than `unlike`, by default any, and return it.
 
-        What is in a shared object does not count: see `share.wait_for_change`. A value that was
-        another one and is `unlike` again is not noticed. Who waits looks whenever the dict changes.
-        Raises TimeoutError if there was no such value within `timeout` seconds.
+        Changes inside a shared object do not count: see `share.wait_for_change`. The waiter looks
+        at each change of the dict, and can miss a value that is `unlike` again by then. Raises
+        TimeoutError if there was no such value within `timeout` seconds.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -111,7 +111,7 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
                 return value
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
-                raise TimeoutError(f"{key!r} got no other value within {timeout} s")
+                raise TimeoutError(f"{key!r} did not change within {timeout} s")
             _native.wait_for_change(self, version, left)
 
     async def await_for(self, key: K, unlike: object = _native.ABSENT) -> V:
@@ -149,7 +149,7 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         """Refuse: numpy and pandas would take the keys for the data."""
-        raise TypeError("a shared dict is no array: give its copy() to numpy or pandas")
+        raise TypeError("a shared dict is not an array: pass its copy() to numpy or pandas")
 
     @recursive_repr("share.dict({...})")
     def __repr__(self) -> str:

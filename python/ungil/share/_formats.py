@@ -80,7 +80,7 @@ def _as_written(view: memoryview) -> Format:
     code = _SAME.get(code, code)
     if "O" in code and "O" in _without_names(code):
         raise TypeError(
-            "items of dtype object are Python objects: a share.list has them, an array does not"
+            "items of dtype object are Python objects: use a share.list, an array cannot hold them"
         )
     return code, view.itemsize
 
@@ -123,10 +123,10 @@ def source(data: object, wanted: Format | None, dtype: Callable[[], object]) -> 
             return memoryview(made)
     elif not hasattr(data, "__array__"):
         raise TypeError(
-            "an array is made of a shape (an int or a tuple of ints), of anything with the buffer"
-            f" protocol, or of a list of numbers, not of {type(data).__name__}"
+            "make an array from a shape (an int or a tuple of ints), from anything with the "
+            "buffer protocol, or from a list of numbers, not from {type(data).__name__}"
         )
-    np = numpy("an array of other data than numbers in a list, or of another dtype than theirs,")
+    np = numpy("an array of anything but a list of numbers, or of another dtype than theirs,")
     made = viewed(np.asarray(data, dtype()))
     assert made is not None, "numpy's arrays have the buffer protocol"
     return made

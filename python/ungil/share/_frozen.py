@@ -46,13 +46,12 @@ def freeze(
 @overload
 def freeze(obj: object, path: _Path | None = None, *, progress: _Progress | None = None) -> Any: ...
 def freeze(obj: object, path: _Path | None = None, *, progress: _Progress | None = None) -> object:
-    """Make a copy of a dict, list, tuple or set, with all that is in it, that never changes.
+    """Make an immutable copy of a dict, list, tuple or set, with everything in it.
 
-    Any number of processes read the copy, of which there is one, and none takes a lock. It can
-    contain what a heap can, but for structs and locks. Without `path` it is in memory, and ends
-    with the last process that has it; with one it is in that file, which takes the place of what
-    was there when it is whole. `progress` is called with the number of bytes that are written,
-    about every 4 MB.
+    Any number of processes read this one copy, without a lock. It can contain what a heap can,
+    except structs and locks. Without `path` it is in memory, and ends with the last process that
+    has it; with one, it is in that file, which replaces an older one when it is complete.
+    `progress` is called with the number of bytes written so far, about every 4 MB.
 
     Raises TypeError that names the place of what cannot be frozen, OSError if the file cannot be
     written, MemoryError.
@@ -61,13 +60,13 @@ def freeze(obj: object, path: _Path | None = None, *, progress: _Progress | None
 
 
 def frozen(path: _Path, *, verify: bool = False) -> Any:
-    """Map a file that `freeze` has made; the dict, list, tuple or set in it.
+    """Map a file that `freeze` made; return the dict, list, tuple or set in it.
 
-    That reads the beginning and the end of the file, whose checksums tell of damage, and takes no
-    longer for a large one. With `verify` it reads all of it and compares it to its checksum.
+    It reads only the beginning and the end of the file, checks their checksums, and takes no longer
+    for a large file. With `verify` it reads all of it and compares it to its checksum.
 
-    Raises OSError if there is no such file, ValueError in one sentence if it is something else, of
-    another version, cut off or damaged.
+    Raises OSError if the file does not exist, ValueError if it is not a frozen file, has another
+    version, or is cut off or damaged.
     """
     return _native.open_frozen(path, verify)
 
@@ -123,8 +122,8 @@ def _refusal(name: str) -> Callable[..., None]:
     def refused(self: object, *_: object, **__: object) -> None:
         """Refuse: this never changes."""
         raise TypeError(
-            f"a {type(self).__name__} never changes, so {name}() is not to be had: change an"
-            " ordinary copy, from its thaw(), and freeze that"
+            f"a {type(self).__name__} never changes, so it has no {name}(): change an ordinary "
+            "copy, from its thaw(), and freeze that"
         )
 
     refused.__name__ = name

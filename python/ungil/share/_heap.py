@@ -33,9 +33,9 @@ class Heap:
     With a name any process of the user finds it by `Heap.open(name)`, until `unlink()`: it outlives
     all processes, but not the machine. Names are in /dev/shm, whose size limits it too.
 
-    `max_size` is half of the machine's memory if it is not said; nothing is taken before it is
-    used. Raises ValueError for an impossible name or size, FileExistsError if there is a heap of
-    that name, MemoryError.
+    `max_size` defaults to half of the machine's memory; memory is taken only when it is used.
+    Raises ValueError for an impossible name or size, FileExistsError if there is a heap of that
+    name, MemoryError.
     """
 
     def __init__(self, name: str | None = None, *, max_size: int | None = None) -> None:
@@ -56,20 +56,21 @@ class Heap:
     ) -> Self:
         """Attach to the heap that a process of this user has made with that name.
 
-        With `create`, it is made if there is none: by one of any number of processes and threads
-        that ask for it at once, while the others wait. That one calls `init(heap)`, if it is given,
-        and nobody else finds the heap before `init` has returned. If it raises an exception, or the
-        process dies, there is no heap, and the next one that waits makes it.
-        `max_size` and `init` mean nothing to a heap that is there.
+        With `create`, a missing heap is made. If several processes or threads ask at once, one
+        makes it and the others wait. That one calls `init(heap)`, if given, and the others find the
+        heap only after `init` has returned. If `init` raises an exception, or its process dies,
+        there is no heap, and the next one that waits makes it. `max_size` and `init` have no effect
+        on a heap that exists.
 
-        Raises FileNotFoundError if there is none, PermissionError if the file belongs to somebody
-        else or others may use it, ValueError if it is damaged, of another version of ungil, or no
-        heap at all; with `create`, what `Heap()` and `init` raise.
+        Raises FileNotFoundError if there is none, PermissionError if the file belongs to another
+        user or others may use it, ValueError if it is damaged, of another version of ungil, or not
+        a heap; with `create`, what `Heap()` and `init` raise.
         """
         if not create:
             if max_size is not None or init is not None:
                 raise TypeError(
-                    "max_size and init are for the one that makes the heap: create=True"
+                    "max_size and init are only for the process that makes the heap: pass "
+                    "create=True"
                 )
             return cls._opened(name)
         try:
@@ -111,7 +112,7 @@ class Heap:
         try:
             self._heap.publish()
         except FileExistsError:
-            why = f"there is a heap named {name!r} already"
+            why = f"a heap named {name!r} already exists"
             raise FileExistsError(errno.EEXIST, why) from None
 
     @classmethod
@@ -165,21 +166,22 @@ class Heap:
         return self._heap.share(given)
 
     def atomic(self) -> AbstractContextManager[None]:
-        """Return what makes all changes in a `with` block one: others see all of them or none.
+        """Make all changes of a `with` block one step: others see all of them or none.
 
-        If the block raises an exception, or the process is killed, nothing of it has happened.
-        What the block reads is not changed by others until it ends. There is one such block at a
-        time; others that begin wait. One inside of another is a part of it that can fail alone.
+        If the block raises an exception, or the process is killed, all its changes are undone.
+        Others cannot change what the block reads until it ends. One such block runs at a time;
+        others wait. A block inside another is a part of it that can fail alone.
 
-        No await belongs into it: other tasks of the thread are not in the block. If one runs before
-        its end, nothing of the block happens, and its next change, or its end, is a RuntimeError.
+        Do not await inside the block: other tasks of the thread are not part of it. If one runs
+        before the block ends, all its changes are undone, and its next change, or its end, raises
+        RuntimeError.
         """
         return self._heap.atomic()
 
     def gc(self, *, patience: float = 10.0) -> Collected | None:
-        """Collect cycles and what killed processes left; return how much that was.
+        """Free cycles and what killed processes left; return how much that was.
 
-        All other processes of the heap stand still meanwhile. If one of them is busy for `patience`
+        All other processes of the heap pause meanwhile. If one of them is busy for `patience`
         seconds, in a block of `atomic()` for example, nothing is collected: None.
 
         Raises ValueError if the heap is closed or damaged.
@@ -190,25 +192,25 @@ class Heap:
     def statistics(self, *, contents: bool = True, patience: float = 10.0) -> Statistics:
         """Return what is in the heap, who else is attached to it, and who holds which lock.
 
-        To count its contents, all other processes of the heap stand still for a moment (10 to 30 ms
+        Counting the contents pauses all other processes of the heap for a moment (10 to 30 ms
         for a million blocks). If one of them is busy for `patience` seconds, they are not counted;
-        with `contents=False` they are left out, and nobody waits.
+        with `contents=False` they are left out, and no process pauses.
 
         Raises ValueError if the heap is closed or damaged.
         """
         return statistics_of(self._heap.statistics(patience if contents else None))
 
     def unlink(self) -> None:
-        """Take the name away: nobody finds the heap by it any more, who is attached stays so.
+        """Remove the name: nobody finds the heap by it any more; attached processes stay attached.
 
-        Raises FileNotFoundError if it has no name, or had it taken away already.
+        Raises FileNotFoundError if it has no name any more, or never had one.
         """
         if not self._heap.unlink():
             what = "the heap has no name" if self._name is None else f"{self._name!r} has no heap"
             raise FileNotFoundError(errno.ENOENT, f"{what} that could be taken away")
 
     def close(self) -> None:
-        """Let go of the heap. Objects of it that are in use keep the process attached."""
+        """Close the heap. Objects of it that are in use keep the process attached."""
         self._attached = None
 
     def __enter__(self) -> Self:

@@ -21,7 +21,7 @@ class list(Container, _native.QuickList[T], Monitor, MutableSequence[T]):
 
     It behaves as a builtin one does, but:
 
-    * It is made by `Heap.share`, or by putting a list into a shared object. A class has no heap, so
+    * Make one with `Heap.share`, or by putting a list into a shared object. A class has no heap, so
       there is no `share.list(...)` to call.
     * What makes a new list (a slice, `copy`, `+`, `*`) makes an ordinary one, of the items of one
       moment. Shared objects in it stay shared.

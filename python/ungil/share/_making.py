@@ -32,8 +32,8 @@ def alone(name: str) -> Generator[None]:
     with _locks.setdefault(name, threading.RLock()):
         if name in _making:
             raise RuntimeError(
-                f"the heap {name!r} is still being made by this thread: its init is given the heap"
-                " and does not open it by name"
+                f"this thread is still making the heap {name!r}: init gets the heap as its "
+                "argument and must not open it by name"
             )
         _making.add(name)
         try:
@@ -76,7 +76,7 @@ def _is_at(file: int, path: Path) -> bool:
 
 
 def _in_the_way(path: Path) -> PermissionError:
-    return PermissionError(errno.EACCES, f"{path} belongs to somebody else: remove it")
+    return PermissionError(errno.EACCES, f"{path} belongs to another user; remove it")
 
 
 def _forget() -> None:

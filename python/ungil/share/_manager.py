@@ -125,7 +125,7 @@ class Array(Generic[T]):
         if isinstance(key, slice):
             given = checked(self._typecode, value)
             if len(given) != len(range(*key.indices(len(self)))):
-                raise ValueError(f"an Array keeps its {len(self)} items: give as many as it has")
+                raise ValueError(f"an Array keeps its {len(self)} items: pass exactly that many")
             self._values[key] = given
         else:
             self._values[key] = checked(self._typecode, (value,))[0]
@@ -150,7 +150,7 @@ class ManagedBarrier:
         self._timeout = timeout
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the other parties, and return as which one this came.
+        """Wait for the other parties; return the number of this one, in the order of arrival.
 
         Raises threading.BrokenBarrierError if it is broken, or `timeout` seconds are over.
         """
@@ -172,7 +172,7 @@ class ManagedBarrier:
 
     @property
     def n_waiting(self) -> int:
-        """How many have come and wait."""
+        """How many have come and are waiting."""
         return self._barrier.n_waiting
 
     @property
@@ -200,14 +200,14 @@ class Manager:
             counts = manager.dict()
             lock = manager.Lock()
 
-    It is what a program changes that has used that one: there is no server, so that an access costs
-    what one to shared memory does. Objects live in a heap, `heap` or one of their own, and as long
-    as anybody has them, also after `shutdown`.
+    It replaces that one in a program. There is no server, so an access costs only an access to
+    shared memory. Objects live in a heap, `heap` or one of their own, as long as a process has
+    them, even after `shutdown`.
 
-    What is put into a dict, a list or a queue is what can be shared (docs/sharing.md): plain
-    containers are shared as well, and not copied, and objects of classes of your own are refused
-    unless these are declared with `@share.struct`. There are no types of your own to register, and
-    no addresses of other machines.
+    A dict, a list or a queue takes what can be shared (docs/sharing.md): plain containers become
+    shared instead of being copied, and objects of your own classes are refused unless the class is
+    declared with `@share.struct`. You cannot register types of your own, or use addresses of other
+    machines.
     """
 
     address = None
@@ -221,13 +221,13 @@ class Manager:
     def heap(self) -> Heap:
         """The heap that the objects are in. Raises ValueError after `shutdown`."""
         if self._heap is None:
-            raise ValueError("the manager is shut down: make another one")
+            raise ValueError("the manager has been shut down: make another one")
         return self._heap
 
     def start(
         self, initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = ()
     ) -> None:
-        """Do nothing, but for calling `initializer`: there is no server to start."""
+        """Do nothing except call `initializer`: there is no server to start."""
         if initializer is not None:
             initializer(*initargs)
 
@@ -249,19 +249,19 @@ class Manager:
         self.shutdown()
 
     def connect(self) -> NoReturn:
-        """Refuse: other processes get the objects themselves, or open a heap by its name."""
+        """Always raise: other processes get the objects themselves, or open a heap by its name."""
         raise NotImplementedError(
-            "a share.Manager has no server: give its objects to the other process, or put them into"
-            " a heap with a name, share.Heap(name), which that one opens"
+            "a share.Manager has no server: pass its objects to the other process, or put them "
+            "into a named heap, share.Heap(name), and open that there"
         )
 
     def get_server(self) -> NoReturn:
-        """Refuse, as `connect` does."""
+        """Always raise, as `connect` does."""
         self.connect()
 
     @classmethod
     def register(cls, typeid: str, *_arguments: object, **_named: object) -> NoReturn:
-        """Refuse: an object of any type needs a server that it lives in."""
+        """Always raise: an object of any type would need a server to live in."""
         raise NotImplementedError(
             f"a share.Manager has no server in which a {typeid} could live: declare its class with"
             " @share.struct, or use multiprocessing.managers.BaseManager for it"
@@ -280,13 +280,13 @@ class Manager:
         return Namespace(self.heap.share(attributes))
 
     def Value(self, typecode: str, value: T, lock: bool = True) -> Value[T]:
-        """Make a shared value. `typecode` and `lock` mean nothing, as with multiprocessing's."""
+        """Make a shared value. `typecode` and `lock` have no effect, as in multiprocessing."""
         return Value(typecode, self.heap.share([value]))
 
     def Array(self, typecode: str, sequence: Iterable[T], lock: bool = True) -> Array[T]:
-        """Make a shared array of numbers; `lock` means nothing, as with multiprocessing's.
+        """Make a shared array of numbers; `lock` has no effect, as in multiprocessing.
 
-        Raises TypeError or OverflowError for what is no such number.
+        Raises TypeError or OverflowError for a value that is not such a number.
         """
         return Array(typecode, self.heap.share(checked(typecode, sequence)))
 
@@ -295,7 +295,7 @@ class Manager:
         return self.heap.share(Queue[Any](maxsize))
 
     def JoinableQueue(self, maxsize: int = 0) -> Queue[Any]:
-        """Make a shared queue: each can be joined."""
+        """Make a shared queue; every shared queue can be joined."""
         return self.Queue(maxsize)
 
     def Lock(self) -> Lock:

@@ -16,7 +16,7 @@ class Monitor(_native.SharedMonitor):
 
 
 def owner_died(obj: object, /) -> bool:
-    """Whether the thread inside of `with obj:` followed one that died there.
+    """Whether the thread inside `with obj:` got the object from a thread that died there.
 
     Raises TypeError if the object is not shared.
     """

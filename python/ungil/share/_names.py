@@ -16,7 +16,7 @@ def path_of(name: str) -> Path:
     """Return the path of this user's heap of that name; ValueError if it can be no name."""
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} cannot be the name of a heap: it has 1 to 200 letters (a to z), digits, "
+            f"{name!r} cannot be the name of a heap: a name has 1 to 200 letters (a to z), digits, "
             "'.', '_' and '-'"
         )
     return FOLDER / f"{_prefix()}{name}"

@@ -37,8 +37,8 @@ class AnyQueue(Handled, _native.SharedQueue[T]):
     async def aget(self) -> T:
         """Take the first item out, as `get` does; other tasks run while there is none.
 
-        Works in event loops of asyncio and trio. A task that is cancelled has taken nothing.
-        Raises `ShutDown` if the queue is closed and there is nothing left in it.
+        Works in event loops of asyncio and trio. A cancelled task has taken nothing.
+        Raises `ShutDown` if the queue is closed and empty.
         """
         while True:
             try:
@@ -83,9 +83,9 @@ class AnyQueue(Handled, _native.SharedQueue[T]):
 class Queue(AnyQueue[T]):
     """A queue like `queue.Queue`: first in, first out, of anything that can be shared.
 
-    Any number of processes and threads put items in and take them out. One that is killed at any
-    moment loses nobody else's items and blocks nobody: its own item is in or not, out or not. What
-    a consumer has taken is lost with it; what it has leased (`lease`) is not.
+    Any number of processes and threads put items in and take them out. A process that is killed at
+    any moment loses no items of others and blocks nobody: its own item is fully in or not in, fully
+    out or not out. An item that a consumer has taken dies with it; a leased one (`lease`) does not.
 
     A queue cannot be used in a transaction.
     """
@@ -103,8 +103,8 @@ class PriorityQueue(AnyQueue[T]):
 
     Items are compared in the heap, without Python: numbers, strings, bytes and tuples of them as
     Python compares them, numbers before strings, strings before bytes, bytes before tuples. Items
-    between which that makes no difference come in the order in which they were put in, so that
-    `(priority, anything)` needs no tie-breaker.
+    that compare equal come out in the order in which they were put in, so `(priority, anything)`
+    needs no tie-breaker.
     """
 
     __slots__ = ()
@@ -119,9 +119,8 @@ def wait(queues: Iterable[Q], timeout: float | None = None) -> list[Q]:
     """Wait until at least one of several queues has an item, and return all that have.
 
     Those that are closed and empty are returned, too: a `get` of them does not wait. The list is
-    empty if there was none after `timeout` seconds. As nothing is taken out, somebody else may be
-    quicker to take it.
-    Raises ValueError if they are not all in one heap.
+    empty if there was none after `timeout` seconds. Nothing is taken out, so another process may
+    take the item first. Raises ValueError if they are not all in one heap.
     """
     wanted = list(queues)
     return [wanted[number] for number in _native.wait_for_queues(wanted, timeout)]

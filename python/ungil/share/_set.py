@@ -24,8 +24,8 @@ class set(Container, _native.SharedSet[T], Monitor, MutableSet[T]):
 
     Iterating goes through the members that were there when it began, whatever others do meanwhile.
 
-    Members are values that can be shared and hashed. So shared dicts, lists, sets and deques are
-    none, as builtin ones are not.
+    Members are values that can be shared and hashed. So shared dicts, lists, sets and deques cannot
+    be members, just as builtin ones cannot.
     """
 
     __slots__ = ()

@@ -8,12 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a collection of a heap's garbage has done."""
+    """What a garbage collection of a heap did."""
 
     freed_bytes: int
-    """bytes that nobody could reach any more"""
+    """bytes that could no longer be reached"""
     dead: int
-    """how many dead processes it has cleaned up behind"""
+    """how many dead processes it cleaned up after"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What was found in a heap, while all its other processes stood still."""
+    """What is in a heap, counted while all its other processes were paused."""
 
     types: dict[str, Usage]
     """the objects by type: "dict", "list", "set", "deque", "struct", "sync" (locks and all else of
@@ -44,9 +44,9 @@ class AttachedProcess:
     """A process that is attached to a heap, or was when it died."""
 
     pid: int
-    """its number, in its own namespace"""
+    """its process id, in its own namespace"""
     alive: bool
-    """False for one that has died, until somebody cleans up behind it"""
+    """False for one that has died, until another process cleans up after it"""
     since: int
     """when it was attached, in seconds since 1970"""
     threads: int
@@ -55,15 +55,15 @@ class AttachedProcess:
 
 @dataclass(frozen=True, slots=True)
 class HeldLock:
-    """A lock of a heap that somebody holds."""
+    """A lock of a heap that is held."""
 
     guards: str
     """what it guards: "the collector", "growing", "transactions", or an object by its type and
     place, of which it is the monitor"""
     pid: int | None
-    """the process that holds it; None for one that has died and was cleaned up behind"""
+    """the process that holds it; None for one that has died and was cleaned up after"""
     alive: bool
-    """whether that process lives; if not, the next one who wants the lock gets it"""
+    """whether that process lives; if not, the next process that wants the lock gets it"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,11 +90,11 @@ def struct(class_: type[T] | None = None, /, **options: bool) -> Any:
         ann = heap.root["ann"]
         share.incr(ann, "balance", 5)
 
-    An instance is local at first. Putting it into a heap copies it, as it does a dict: what the
-    heap returns is an instance of the same class whose fields are in the heap. Fields hold what can
-    be shared and fits their annotation, before and after; a wrong type raises TypeError. An
-    annotation of dict or list means the shared one as well. Methods, properties and class
-    attributes are the class's own, in each process; there are no attributes beside the fields.
+    An instance is local at first. Putting it into a heap copies it, as with a dict: the heap
+    returns an instance of the same class whose fields are in the heap. Fields hold what can be
+    shared and fits their annotation, in a heap or not; a wrong type raises TypeError. An annotation
+    of dict or list means the shared one as well. Methods, properties and class attributes are the
+    class's own, in each process; there are no attributes other than the fields.
 
     The options are those of dataclasses. Another process finds the class by its qualified name and
     its fields, if it has declared it; nothing is imported.
@@ -108,7 +108,7 @@ def struct(class_: type[T] | None = None, /, **options: bool) -> Any:
 def incr(obj: object, field: str, by: object = 1, /) -> Any:
     """Add `by` to the number in a field in one step, and return the sum.
 
-    Raises TypeError if either is no number, or `by` does not fit the field.
+    Raises TypeError if either is not a number, or `by` does not fit the field.
     """
     return _native.struct_incr(cast(_native.SharedStruct, obj), field, by)
 
@@ -166,7 +166,7 @@ def _rebuilt(class_: type) -> type:
     if made.__dictoffset__:
         ways = [base.__name__ for base in bases if base.__dictoffset__]
         raise TypeError(
-            f"{class_.__name__} would have attributes that are not shared, by its base"
+            f"{class_.__name__} would have attributes that are not shared, because of its base"
             f" {' and '.join(ways)}: give that `__slots__ = ()`, or declare it as a struct too"
         )
     # What `super()` and `__class__` mean in its methods.
@@ -193,7 +193,7 @@ def _hints(made: type, class_: type) -> builtins.dict[str, object]:
         hints = typing.get_type_hints(made, localns={made.__name__: made})
     except NameError as error:
         raise TypeError(
-            f"{made.__name__} has an annotation that means nothing yet: {error}"
+            f"{made.__name__} has an annotation that cannot be evaluated yet: {error}"
         ) from None
     return {name: made if hint is class_ else hint for name, hint in hints.items()}
 
@@ -211,7 +211,9 @@ def _accepted(made: type, field: str, hint: object) -> builtins.dict[str, tuple[
         return {_name(type(value)): (type(value),) for value in values}
     class_: object = origin or hint
     if not isinstance(class_, type):
-        raise TypeError(f"{made.__name__}.{field}: {hint!r} does not say what fits; Any would do")
+        raise TypeError(
+            f"{made.__name__}.{field}: {hint!r} does not say which values fit; Any allows all"
+        )
     for plain, shared in _CONTAINERS.items():
         if class_ in (plain, shared):
             return {plain.__name__: (plain, shared)}

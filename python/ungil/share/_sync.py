@@ -25,8 +25,8 @@ T = TypeVar("T")
 class Lock(Handled, _native.SharedLock):
     """A lock like `threading.Lock`: any thread of any process can release it.
 
-    If its holder dies, the next one gets it, and sees `owner_died` until it lets go: what the lock
-    guards may be half changed then.
+    If its holder dies, the next thread gets it, and sees `owner_died` until it releases the lock:
+    what the lock guards may be half changed.
     """
 
     __slots__ = ()
@@ -39,9 +39,10 @@ class Lock(Handled, _native.SharedLock):
 
 
 class RLock(Handled, _native.SharedLock):
-    """A lock like `threading.RLock`: its holder can take it again, and alone can release it.
+    """A lock like `threading.RLock`.
 
-    If its holder dies, the next one gets it, and sees `owner_died` until it lets go.
+    Its holder can acquire it again, and only the holder can release it.
+    If its holder dies, the next thread gets it, and sees `owner_died` until it releases the lock.
     """
 
     __slots__ = ()
@@ -57,7 +58,7 @@ class Condition(Handled, _native.SharedCondition):
     """A condition like `threading.Condition`, with a lock of its own or a given one.
 
     The lock of its own is re-entrant. Several conditions can be made with the same lock.
-    A notification of one that has died goes to the next one that waits. So a wait can end without a
+    If a notified waiter dies, the notification goes to the next one. So a wait can end without a
     notification of its own, as with `threading`.
     """
 
@@ -90,7 +91,7 @@ class Condition(Handled, _native.SharedCondition):
 class Semaphore(Handled, _native.SharedSemaphore):
     """A semaphore like `threading.Semaphore`; any value from 0 to 2^31 - 1.
 
-    It counts events: what one that has died took stays taken.
+    It counts events: units that a dead process took stay taken.
     """
 
     __slots__ = ()
@@ -107,8 +108,9 @@ class Semaphore(Handled, _native.SharedSemaphore):
 class BoundedSemaphore(Handled, _native.SharedSemaphore):
     """A semaphore like `threading.BoundedSemaphore`: at most 65536 places, each with its owner.
 
-    Releasing more than were acquired raises ValueError. A thread gives back one of its own places,
-    or, if it has none, anybody's. Places of one that has died go to who finds no free one.
+    Releasing more than were acquired raises ValueError. A thread gives back one of its own places
+    or, if it has none, that of any other. A thread that finds no free place takes over that of a
+    dead one.
     """
 
     __slots__ = ()
@@ -123,7 +125,7 @@ class BoundedSemaphore(Handled, _native.SharedSemaphore):
 
 
 class Event(Handled, _native.SharedEvent):
-    """An event like `threading.Event`; also a short `set` and `clear` wakes all who wait."""
+    """An event like `threading.Event`; a `clear` right after `set` still wakes all waiters."""
 
     __slots__ = ()
 
@@ -134,8 +136,8 @@ class Event(Handled, _native.SharedEvent):
 class Barrier(Handled, _native.SharedBarrier):
     """A barrier like `threading.Barrier`.
 
-    What is to be done once by the last party is given by the parties, to `wait`: functions are not
-    shared. A party that dies while it waits breaks it for the others.
+    The parties pass the action of the last party to `wait`, because functions are not shared. A
+    party that dies while it waits breaks the barrier for the others.
     """
 
     __slots__ = ()

@@ -48,7 +48,7 @@ _MOST_DIGITS: Final = 5_000
 
 @final
 class Pickled:
-    """An object of any type, pickled: put into a heap by name, and out again by name.
+    """An object of any type, pickled: you say explicitly when to pickle and when to unpickle it.
 
     Reading it from a heap gives a `Pickled`; only `load` unpickles, so only `load` runs code that
     the pickle names. Two are equal if their bytes are.
@@ -73,7 +73,7 @@ class Pickled:
         return self._data
 
     def load(self) -> object:
-        """Unpickle the object, each time a new one. The pickle must be from somebody trusted."""
+        """Unpickle the object, each time a new one. The pickle must come from a trusted source."""
         return loads(self._data)
 
     def __eq__(self, other: object) -> bool:
@@ -102,7 +102,7 @@ def _zone(zone: tzinfo | None) -> object:
         return (offset // _MICROSECOND, *name)
     if type(zone) is ZoneInfo:
         if zone.key is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise _Unfit("its ZoneInfo is from a file and has no key")
+            raise _Unfit("its ZoneInfo was read from a file and has no key")
         return zone.key
     name = type(zone).__qualname__
     raise _Unfit(f"its tzinfo is of type {name}, neither datetime.timezone nor zoneinfo.ZoneInfo")
@@ -245,7 +245,7 @@ def _member(given: Enum) -> Parts:
     module = "__main__" if cls.__module__ == "__mp_main__" else cls.__module__
     if _enum(module, cls.__qualname__) is not cls:
         raise _Unfit(
-            f"it is of an enum that other processes cannot find as {module}.{cls.__qualname__}"
+            f"it is of an enum that other processes cannot import as {module}.{cls.__qualname__}"
         )
     # A flag may be several members at once.
     known: object = given.value if isinstance(given, Flag) else given.name
@@ -373,7 +373,7 @@ def _together(kind: int, key: object, payload: object) -> object:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise RuntimeError(
-            "the heap is damaged: a value is made of parts that do not fit"
+            "the heap is damaged: a value consists of parts that do not fit together"
         ) from error
 
 

@@ -82,7 +82,9 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Future[Any]:
         """Have a worker call a function."""
-        assert self._pool is not None, "joblib configures a backend before it submits"
+        assert self._pool is not None, (
+            "the backend was not configured: joblib does that before it submits"
+        )
         future = self._pool.submit(func)
         if callback is not None:
             future.add_done_callback(callback)
@@ -110,5 +112,5 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
 
 
 def register(name: str = "ungil", *, make_default: bool = False) -> None:
-    """Tell joblib of the backend."""
+    """Register the backend with joblib."""
     joblib.register_parallel_backend(name, UngilBackend, make_default=make_default)

@@ -24,7 +24,7 @@ def obey() -> None:
     try:
         _obey(os.environ[POLICY], os.environ.get(QUANTUM))
     except (ValueError, RuntimeError) as error:
-        sys.stderr.write(f"ungil: {POLICY} is not obeyed: {error}\n")
+        sys.stderr.write(f"ungil: {POLICY} is ignored: {error}\n")
 
 
 def _obey(name: str, quantum: str | None) -> None:

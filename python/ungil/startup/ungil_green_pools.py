@@ -21,8 +21,8 @@ def _say(what):
         return
     _said.add(what)
     sys.stderr.write(
-        "ungil: {0} on green threads: it waits in the kernel, where no other green thread gets a "
-        "turn; use concurrent.futures.ProcessPoolExecutor, or run the program without "
+        "ungil: {0} on green threads: it waits in the kernel, and no other green thread can run "
+        "until it returns; use concurrent.futures.ProcessPoolExecutor, or run the program without "
         "--green\n".format(what)
     )
     sys.stderr.flush()

@@ -41,7 +41,7 @@ def obey(text: str, library: str | None = None) -> None:
     try:
         rules = parse(text)
     except ValueError as error:
-        sys.stderr.write(f"ungil: UNGIL_PRIORITY is not obeyed: {error}\n")
+        sys.stderr.write(f"ungil: UNGIL_PRIORITY is ignored: {error}\n")
         return
     _watch(set_level, rules)
 

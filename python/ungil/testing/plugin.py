@@ -144,7 +144,7 @@ def _limits(marker: pytest.Mark | None, when: str) -> Limits | None:
     unknown = [*map(repr, marker.args), *(given.keys() - {"max_hold", "max_wait"})]
     if unknown:
         wrong = (
-            f"it knows max_hold, max_wait and fixtures by name, not {unknown[0]}; "
+            f"it takes the keywords max_hold, max_wait and fixtures, not {unknown[0]}; "
             'write gil(max_hold="20ms")'
         )
     else:
@@ -155,7 +155,7 @@ def _limits(marker: pytest.Mark | None, when: str) -> Limits | None:
         else:
             return limits if when == "call" or fixtures else None
     if when == "setup":
-        pytest.fail(f"the marker gil cannot be used like this: {wrong}", pytrace=False)
+        pytest.fail(f"the marker gil is misused: {wrong}", pytrace=False)
     return None
 
 

@@ -32,20 +32,20 @@ export function findingNumbers(
     case "convoy":
       return {
         cost: sum("lateSum"),
-        words: `${grouped(sum("late"))} of ${grouped(sum("calls"))} calls came back late, ${time(sum("lateSum"))} together`,
+        words: `${grouped(sum("late"))} of ${grouped(sum("calls"))} calls returned late, ${time(sum("lateSum"))} in total`,
       };
     case "hog": {
       const others = numbers.waited - sum("waited");
       return {
         cost: others,
-        words: `it had ${share(sum("held"), numbers.held)} of the time that any thread held`,
+        words: `it held ${share(sum("held"), numbers.held)} of the time that any thread held`,
       };
     }
     case "unfair": {
       const index = jain(its.map((lane) => numbers.lanes.held[lane] as number));
       return {
         cost: sum("waited"),
-        words: `Jain index ${index.toFixed(2)} of what ${plural(its.length, "thread")} held`,
+        words: `Jain index ${index.toFixed(2)} of the time that ${plural(its.length, "thread")} held`,
       };
     }
     case "native-hold":

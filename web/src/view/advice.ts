@@ -13,7 +13,7 @@ const KINDS: Record<string, string> = {
   "switch-interval": "switch interval",
   "fewer-threads": "fewer threads",
   "to-a-process": "another process",
-  "let-go": "let go",
+  "let-go": "release the GIL",
   "free-threaded": "free-threaded Python",
   "not-the-gil": "nothing to gain here",
 };
@@ -43,7 +43,7 @@ export function adviceSection(summary: Summary): HTMLElement {
     },
     `Show ${items.length - FEW} more`,
   );
-  const order = "by predicted gain; of those that gain alike, the one that asks least of you first";
+  const order = "by predicted gain; where gains are alike, the cure with the least effort first";
   if (items.length > 1) heading.append(" ", element("span", { class: "quiet" }, order));
   return element("section", place, heading, list, isLong && more, rejected(advised.rejected));
 }
@@ -53,7 +53,7 @@ function howToGetIt(summary: Summary): HTMLElement {
   return element(
     "p",
     { class: "quiet" },
-    "Advice was left out: it replays the trace some dozens of times. To have it here, run ",
+    "This page has no advice, which takes dozens of simulations of the trace. To add it, run ",
     element("code", {}, name(`ungil report ${quoted(file)} --html OUT.html --advise`)),
     "; to read it in a terminal, ",
     element("code", {}, name(`ungil advise ${quoted(file)}`)),
@@ -206,7 +206,7 @@ function openForPrint(items: readonly HTMLElement[]): void {
 
 function rejected(advice: readonly Advice[]): HTMLElement | null {
   if (!advice.length) return null;
-  const summary = `Tried in a simulation, and of little use: ${plural(advice.length, "other cure")}`;
+  const summary = `Simulated, and of little use: ${plural(advice.length, "other cure")}`;
   const list = element("ul", {}, ...advice.map((it) => element("li", {}, name(begun(it.text)))));
   return element("details", { class: "rejected" }, element("summary", {}, summary), list);
 }

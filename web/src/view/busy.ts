@@ -41,7 +41,7 @@ export function showBusy(
     ["waited, all threads", duration(figures.waited)],
     ["handoffs/s", known(figures.handoffs, rate(figures.handoffs, span))],
     ["forced/s", rate(figures.forced, span)],
-    ["threads wanted to run, one could", span > 0 ? digits(Math.max(wanting, 0) / span) : "0"],
+    ["threads wanted to run, and one could", span > 0 ? digits(Math.max(wanting, 0) / span) : "0"],
   ];
   const interval = process?.switch_interval_ms;
   if (interval) {
@@ -58,7 +58,7 @@ export function showBusy(
     element(
       "p",
       { class: "quiet" },
-      `Left out: the first ${duration(alone)}, when one thread was alone and held it for ` +
+      `Without the first ${duration(alone)}, when there was one thread, which held it for ` +
         share(figures.startupHeld, alone),
     );
   const rough =
@@ -66,8 +66,8 @@ export function showBusy(
     element(
       "p",
       { class: "quiet" },
-      "This page had no room for all single holds of this time. Its numbers are rounded out to " +
-        "the stretches that were summed, and a dash is a number that is not known.",
+      "This page has no room for every hold of this time. Its numbers cover whole " +
+        "summed intervals, and a dash is an unknown number.",
     );
   replace(place, busyBar(held, figures.contended, span), list, rough, left);
 }

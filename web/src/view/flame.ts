@@ -72,8 +72,8 @@ export function showFlame(place: HTMLElement, flame: Flame, waited: number, unit
     element(
       "p",
       { class: "quiet" },
-      `Explains ${duration(known)}, ${share(known, waited)} of what was waited, by ` +
-        `${madeOf(flame)}. Width is what others waited meanwhile.`,
+      `Explains ${duration(known)}, ${share(known, waited)} of all waits, by ` +
+        `${madeOf(flame)}. The width is the time that others waited meanwhile.`,
     ),
     element(
       "p",
@@ -89,7 +89,7 @@ export function showFlame(place: HTMLElement, flame: Flame, waited: number, unit
 
 /** Native code may have no name. */
 function labelOf({ label, kind }: FlameNode): string {
-  return label || (kind === "native" ? "a function of" : kind === "thread" ? "thread" : "?");
+  return label || (kind === "native" ? "a function in" : kind === "thread" ? "thread" : "?");
 }
 
 /** What the tree was made of, in words. */

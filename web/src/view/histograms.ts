@@ -39,7 +39,7 @@ export interface Scale {
 export function showHistograms(place: HTMLElement, all: readonly Lengths[], scale: Scale): void {
   const bins = all.flatMap(({ histogram }) => usedBins(histogram));
   if (!bins.length) {
-    replace(place, element("p", { class: "quiet" }, "Nothing was held in this time."));
+    replace(place, element("p", { class: "quiet" }, "No thread held the GIL in this time."));
     return;
   }
   const first = Math.max(Math.min(...bins) - BINS_PER_OCTAVE / 2, 0);

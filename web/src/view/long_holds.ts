@@ -24,7 +24,7 @@ export function showLongHolds(
     const least = `${context.summary.blame_after_ms} ms`;
     const text =
       figures.source === "rough"
-        ? "This page has no single holds of this time."
+        ? "This page has no individual holds of this time."
         : `No hold lasted ${least} or longer in this time.`;
     replace(place, element("p", { class: "quiet" }, text));
     return;
@@ -96,6 +96,6 @@ function nativeName(native: Native): string {
 }
 
 function inLibrary(of: string | null, library: string): string {
-  const file = library.slice(library.lastIndexOf("/") + 1) || "code made while the program ran";
-  return of === null ? `a function of ${file}` : `${of} (${file})`;
+  const file = library.slice(library.lastIndexOf("/") + 1) || "code generated at run time";
+  return of === null ? `a function in ${file}` : `${of} (${file})`;
 }

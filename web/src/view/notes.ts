@@ -8,7 +8,7 @@ import { element, name } from "./dom";
 export function notes(summary: Summary): HTMLElement | null {
   const said = [...(summary.report.notes ?? []), ...summary.bounds];
   const lost = summary.report.lost_events;
-  if (lost) said.push(`${plural(lost, "event")} of rings that were full are lost`);
+  if (lost) said.push(`${plural(lost, "event")} lost, because rings were full`);
   if (!said.length) return null;
   const list = element("ul");
   for (const note of said) list.append(element("li", {}, name(note)));
@@ -28,6 +28,6 @@ export function footer(summary: Summary): HTMLElement {
     name(summary.source),
     ", made by ",
     name(summary.made_by),
-    ". The address of this page keeps what you look at.",
+    ". The address of this page keeps your view.",
   );
 }

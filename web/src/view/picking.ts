@@ -40,7 +40,7 @@ export class Picking {
       const ref = summary.gils[store.now.gil];
       const isMissing = ref !== undefined && missingIn(ref, range).length > 0;
       const idle = `${gil?.labels[lane] ?? "It"} was idle then`;
-      this.#say(isMissing ? "This page has no single holds and waits of that time" : idle);
+      this.#say(isMissing ? "This page has no individual holds and waits of that time" : idle);
     }
     store.set({ picked, lane, ...(isShown && picked ? { view: this.#around(picked) } : {}) });
     if (isShown) this.toTimeline();

@@ -61,7 +61,7 @@ export class Search {
     this.#list.hidden = !text.trim();
     this.#said.textContent = text.trim() ? `${found.length} found` : "";
     if (!found.length) {
-      replace(this.#list, element("li", { class: "quiet" }, "Nothing of that name."));
+      replace(this.#list, element("li", { class: "quiet" }, "No thread or code matches."));
       return;
     }
     const items = found.map((it) => {

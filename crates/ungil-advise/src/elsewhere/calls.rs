@@ -87,21 +87,21 @@ impl<'a> Line<'a> {
                 code: None,
                 sure: Sure::Medium,
                 because: format!(
-                    "the threads were seen there, and off the GIL; {}",
+                    "the threads were seen at this line, off the GIL; the trace does not show {}",
                     match cause {
-                        Cause::Lock => "who had the lock meanwhile, the trace does not show",
-                        Cause::Network => "what the peer did meanwhile, the trace does not show",
-                        _ => "whether anybody waited for them, the trace does not show",
+                        Cause::Lock => "which thread held the lock",
+                        Cause::Network => "what the peer did meanwhile",
+                        _ => "whether anything waited for them",
                     }
                 ),
                 evidence: vec![
-                    Evidence::made("threads were there, summed", total_s, Unit::Seconds),
+                    Evidence::made("time of all threads there, summed", total_s, Unit::Seconds),
                     Evidence::made(
-                        "looks that found one there",
+                        "looks that found a thread there",
                         (gaps + samples) as f64,
                         Unit::Count,
                     ),
-                    sight.evidence(worst, "of these the thread that was there longest", "total_s"),
+                    sight.evidence(worst, "time of the thread that was there longest", "total_s"),
                 ],
             },
         )

@@ -40,13 +40,13 @@ pub fn find(sight: &Sight) -> Option<Advice> {
             code: Some(code(off.what).to_owned()),
             sure: Sure::High,
             because: format!(
-                "the thread was looked at in these gaps: it was in {}, below the loop's own code",
+                "in these gaps, looks found the thread in {}, which the loop's own code had called",
                 line(off).map_or_else(String::new, |frame| short(frame))
             ),
             evidence: vec![
-                sight.evidence(worst, "times that it blocked for long", "gaps"),
-                sight.evidence(worst, "for how long in all", "total_s"),
-                sight.evidence(worst, "the longest time", "longest_ms"),
+                sight.evidence(worst, "long blocking calls", "gaps"),
+                sight.evidence(worst, "time in them", "total_s"),
+                sight.evidence(worst, "longest of them", "longest_ms"),
             ],
         },
     ))
@@ -54,10 +54,10 @@ pub fn find(sight: &Sight) -> Option<Advice> {
 
 fn code(what: What) -> &'static str {
     match what {
-        What::Sleep => "await asyncio.sleep(seconds)  # in place of time.sleep(seconds)",
+        What::Sleep => "await asyncio.sleep(seconds)  # instead of time.sleep(seconds)",
         What::Lock | What::Thread => {
             "async with asyncio.Lock(): ...  # or: await asyncio.to_thread(function, ...)"
         }
-        _ => "await asyncio.to_thread(function, ...)  # or a library that is made for asyncio",
+        _ => "await asyncio.to_thread(function, ...)  # or use a library for asyncio",
     }
 }

@@ -23,21 +23,21 @@ fn of_finding(report: &Report) -> Option<Advice> {
             _ => None,
         })?;
     let cost = Evidence::at(
-        "what others waited for the GIL meanwhile",
+        "waits of other threads for the GIL meanwhile, summed",
         finding.cost_s,
         Unit::Seconds,
         finding_key(number, "cost_s"),
     );
     let not_run = Evidence::at(
-        "holders of the GIL were not run",
+        "time that the kernel did not run holders of the GIL",
         not_run_s,
         Unit::Seconds,
         finding_key(number, "not_run_s"),
     );
     let (cause, what) = if limited {
-        (Cause::CpuLimit, "a CPU limit stopped the process while threads had the GIL")
+        (Cause::CpuLimit, "a CPU limit stopped the process while threads held the GIL")
     } else {
-        (Cause::Descheduled, "something else had the processors while threads had the GIL")
+        (Cause::Descheduled, "something else ran on the processors while threads held the GIL")
     };
     Some(Advice {
         kind: Kind::NotTheGil,
@@ -54,8 +54,8 @@ fn of_finding(report: &Report) -> Option<Advice> {
         gain: None,
         confidence: Confidence {
             level: Sure::High,
-            because: "the kernel counts for how long it does not run a thread, and what a limit \
-                      does"
+            because: "the kernel counts how long it does not run a thread, and how long a limit \
+                      stops it"
                 .to_owned(),
         },
         evidence: vec![not_run, cost],
@@ -78,8 +78,8 @@ fn of_limit(report: &Report) -> Option<Advice> {
         kind: Kind::NotTheGil,
         cause: Some(Cause::CpuLimit),
         text: format!(
-            "it is not the GIL: a CPU limit stopped the programs of its control group {}, for {} in \
-             all, summed over processors; raise the limit, or let them do less",
+            "it is not the GIL: the CPU limit of its control group stopped the programs in it {}, \
+             for {} summed over processors; raise the limit, or give them less work",
             words::count(throttled.times, "time"),
             words::length(throttled.stopped_s),
         ),
@@ -89,13 +89,18 @@ fn of_limit(report: &Report) -> Option<Advice> {
         confidence: Confidence {
             level: Sure::High,
             because:
-                "cpu.stat of the control group counts it; which of its programs stood, it does \
-                      not"
-                .to_owned(),
+                "cpu.stat of the control group counts this, but not which of its programs were \
+                 stopped"
+                    .to_owned(),
         },
         evidence: vec![
-            at("periods in which it stopped them", throttled.times as f64, Unit::Count, "times"),
-            at("for how long", throttled.stopped_s, Unit::Seconds, "stopped_s"),
+            at(
+                "periods in which the limit stopped them",
+                throttled.times as f64,
+                Unit::Count,
+                "times",
+            ),
+            at("time that they were stopped", throttled.stopped_s, Unit::Seconds, "stopped_s"),
         ],
     })
 }

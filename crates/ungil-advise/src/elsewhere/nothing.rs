@@ -23,24 +23,24 @@ pub fn say(report: &Report) -> Advice {
         let waited = finding_key(0, "waited_max_s");
         evidence.push(Evidence::at("contended", *contended_share, Unit::Share, contended));
         evidence.push(Evidence::at(
-            "the most that a thread waited",
+            "longest total wait of a thread",
             *waited_max_s,
             Unit::Seconds,
             waited,
         ));
     }
     let (sure, because) = match unseen {
-        _ if !recorded => (Sure::Low, "no GIL was recorded, so nothing is known of it".to_owned()),
+        _ if !recorded => (Sure::Low, "no GIL was recorded".to_owned()),
         share if share <= SEEN => {
-            let because = "every wait was recorded, and what threads did off the GIL was seen: none \
-                           was in a line that took long";
+            let because = "every wait was recorded, and looks at threads off the GIL found no \
+                           line that took long";
             (Sure::High, because.to_owned())
         }
         share => {
             let share = words::percent(share);
             let because = format!(
-                "every wait was recorded; what threads did in {share} of their time, off the GIL, \
-                 was not seen: calls that are over in a few milliseconds seldom are"
+                "every wait was recorded; in {share} of their time, it is unknown what threads did \
+                 off the GIL, because looks seldom catch calls of a few milliseconds"
             );
             (Sure::Medium, because)
         }

@@ -38,21 +38,21 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     let name = &sight.thread(threads[0]).name;
     let count = threads.len() as u64;
     let text = format!(
-        "the pool of {name} is exhausted: its {} waited for work for only {}; {} {} there, {} in {} \
-         in all",
+        "the pool of {name} is exhausted: its {} waited for work for only {}; instead they {} at \
+         {}, {} in {} in all",
         words::count(count, "thread"),
         words::part(pool.idle_s, pool.known_s),
-        at(off),
         doing(off),
+        at(off),
         words::length(pool.worst_s),
         words::count(pool.worst_times, "look"),
     );
     let mut evidence = vec![
-        Evidence::made("what is known of its threads, summed", pool.known_s, Unit::Seconds),
-        Evidence::made("of what they lived, summed", pool.lived_s, Unit::Seconds),
-        Evidence::made("they waited for work, summed", pool.idle_s, Unit::Seconds),
-        Evidence::made("they were in that line, summed", pool.worst_s, Unit::Seconds),
-        sight.evidence(worst, "of these the thread that was there longest", "total_s"),
+        Evidence::made("observed time of its threads, summed", pool.known_s, Unit::Seconds),
+        Evidence::made("lifetime of its threads, summed", pool.lived_s, Unit::Seconds),
+        Evidence::made("time that they waited for work, summed", pool.idle_s, Unit::Seconds),
+        Evidence::made("time that they were at that line, summed", pool.worst_s, Unit::Seconds),
+        sight.evidence(worst, "time of the thread that was there longest", "total_s"),
     ];
     let waiting = sight.seen().filter(|seen| waits_for_result(seen.off));
     let waiting = waiting.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s));
@@ -67,7 +67,7 @@ pub fn find(sight: &Sight) -> Option<Advice> {
              serve more at once; or: ungil.fanout.fanout(function, items)"
         )),
         sure: Sure::High,
-        because: "a thread that finds no work waits for some, and these did not; the trace does not \
+        because: "a thread without work waits for some, and these rarely did; the trace does not \
                   show the queue of the pool"
             .to_owned(),
         evidence,

@@ -74,8 +74,13 @@ impl<'a> Sight<'a> {
         let waited_s: f64 = self.gil.threads.iter().map(|thread| thread.waited_s).sum();
         let key = self.place.gil_key("contended_s");
         [
-            Evidence::at("the GIL was contended", self.gil.contended_s, Unit::Seconds, key),
-            Evidence::made("all threads together waited for it", waited_s, Unit::Seconds),
+            Evidence::at(
+                "time that the GIL was contended",
+                self.gil.contended_s,
+                Unit::Seconds,
+                key,
+            ),
+            Evidence::made("waits of all threads for it, summed", waited_s, Unit::Seconds),
         ]
     }
 
@@ -138,7 +143,7 @@ pub fn at(off: &OffGil) -> String {
             format!("{}, in {}", short(user), short(frame))
         }
         (Some(frame), _) | (None, Some(frame)) => short(frame),
-        (None, None) => "a line that could not be read".to_owned(),
+        (None, None) => "an unknown line".to_owned(),
     }
 }
 
@@ -147,7 +152,7 @@ pub fn how_often(gaps: u64, samples: u64, longest_ms: f64) -> String {
     let looks = words::count(gaps + samples, "look");
     match gaps {
         0 => format!(" in {looks}"),
-        _ => format!(" in {looks}, the longest time for {}", words::length(longest_ms / 1e3)),
+        _ => format!(" in {looks}, the longest {}", words::length(longest_ms / 1e3)),
     }
 }
 
@@ -159,7 +164,7 @@ pub fn doing(off: &OffGil) -> String {
         call => format!(" ({call})"),
     };
     let what = match off.what {
-        What::Idle => "waited for something to do",
+        What::Idle => "waited for work",
         What::Thread => "waited for another thread",
         What::Lock => "waited for a lock",
         What::Sleep => "slept",

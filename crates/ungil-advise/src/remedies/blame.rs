@@ -19,7 +19,7 @@ impl Ward<'_> {
         match &finding.evidence {
             Found::Convoy { late_p50_ms, late, .. } => {
                 all.push(at(
-                    "median of late returns",
+                    "median delay of late returns",
                     *late_p50_ms,
                     Unit::Milliseconds,
                     "late_p50_ms",
@@ -27,7 +27,7 @@ impl Ward<'_> {
                 all.push(at("late returns", *late as f64, Unit::Count, "late"));
             }
             Found::Hog { held_share, .. } => {
-                all.push(at("its part of the held time", *held_share, Unit::Share, "held_share"));
+                all.push(at("its share of the held time", *held_share, Unit::Share, "held_share"));
             }
             Found::Unfair { jain, .. } => {
                 all.push(at("Jain index", *jain, Unit::Share, "jain"));
@@ -51,7 +51,7 @@ impl Ward<'_> {
             | Found::NotRecorded {} => {}
         }
         if finding.cost_s > 0.0 {
-            all.push(at("what it cost", finding.cost_s, Unit::Seconds, "cost_s"));
+            all.push(at("its cost", finding.cost_s, Unit::Seconds, "cost_s"));
         }
         all
     }

@@ -36,11 +36,11 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         without: baseline.sources(&tids[enough..]),
         ..baseline.as_recorded()
     };
-    let rests_on = "it assumes that the threads left take over what the others did";
+    let rests_on = "it assumes that the remaining threads take over the work of the others";
     let (gain, confidence) = ward.predicted_after(Some(first), without, Some(rests_on));
     let name = &busiest.pattern;
     let mut evidence = ward.evidence();
-    let share = "what they hold of the GIL together";
+    let share = "their share of the GIL";
     evidence.push(Evidence::made(share, held_share, Unit::Share));
     evidence.push(Evidence::made("threads", places.len() as f64, Unit::Count));
     let becomes = becomes(gain.as_ref());
@@ -48,7 +48,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::FewerThreads,
         cause: None,
         text: format!(
-            "{} {name} hold {} of the GIL together, {enough} would do the same work{}{becomes}",
+            "together, {} {name} hold the GIL for {} of the time; {enough} would do the same \
+             work{}{becomes}",
             words::count(places.len() as u64, "thread"),
             words::percent(held_share),
             scene.of_which(ward.report),

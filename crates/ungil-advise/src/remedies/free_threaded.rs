@@ -14,8 +14,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     if scene.process.free_threaded.is_some() {
         return None;
     }
-    let rests_on = "it assumes a processor for each thread, that packages work without a GIL, and no \
-                    locks but those that were recorded";
+    let rests_on = "it assumes a processor for each thread, packages that work without a GIL, and \
+                    no locks but the recorded ones";
     let (gain, confidence) = ward.predicted(|_| Rules::of(Gil::Free), Some(rests_on));
     let threads = scene.gil.threads.iter().enumerate();
     let locks = threads.flat_map(|(place, thread)| {
@@ -28,11 +28,16 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let contends = match worst {
         Some((place, number, lock)) => {
             let key = scene.place.thread_key(place, &format!("off_gil/{number}/total_s"));
-            evidence.push(Evidence::at("waited for a lock", lock.total_s, Unit::Seconds, key));
+            evidence.push(Evidence::at(
+                "time that threads waited for that lock",
+                lock.total_s,
+                Unit::Seconds,
+                key,
+            ));
             let frame = lock.user_frame.as_deref().unwrap_or_default();
-            format!("; the lock at {} stays one", short(frame))
+            format!("; the lock at {} remains", short(frame))
         }
-        None => "; which locks contend then, the trace does not show".to_owned(),
+        None => "; the trace does not show which locks are contended then".to_owned(),
     };
     let wanting = scene.gil.wanting_mean;
     let key = scene.place.gil_key("wanting_mean");
@@ -50,7 +55,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::FreeThreaded,
         cause: None,
         text: format!(
-            "run it on a free-threaded Python ({PYTHON}){}, where threads wait for no GIL{contends}",
+            "run it on a free-threaded Python ({PYTHON}){}, where no thread waits for a \
+             GIL{contends}",
             scene.of_which(ward.report)
         ),
         subject: scene.subject(&scene.culprits),

@@ -22,7 +22,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let held_s = scene.thread(culprit).held_s.max(1e-9);
     let kept = (unanswered_s / held_s).min(1.0);
     let tids = scene.tids(&scene.culprits);
-    let rests_on = "it assumes that the call is one of that library, and needs no Python object \
+    let rests_on = "it assumes that the call goes into that library, and needs no Python object \
                     while it computes";
     let (gain, confidence) = ward.predicted(
         |baseline| {
@@ -42,15 +42,15 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::LetGo,
         cause: None,
         text: format!(
-            "let go of the GIL in your own {library}{called}, which kept it for {}{}{becomes}",
+            "release the GIL in your own {library}{called}, which kept it for {}{}{becomes}",
             words::length(*unanswered_s),
             scene.of_which(ward.report),
         ),
         subject,
         action: Action::code(
             "Py_BEGIN_ALLOW_THREADS /* compute */ Py_END_ALLOW_THREADS\n\
-             # Cython: with nogil; pybind11: py::gil_scoped_release; PyO3: py.detach(); ctypes: CDLL \
-             in place of PyDLL",
+             # Cython: with nogil; pybind11: py::gil_scoped_release; PyO3: py.detach(); ctypes: \
+             CDLL instead of PyDLL",
         ),
         gain,
         confidence,

@@ -127,8 +127,8 @@ fn becomes(gain: Option<&Gain>) -> String {
     let Some(gain) = gain else { return String::new() };
     let what = match gain.measure {
         Measure::WaitAfterBlockingCall => "the wait after a blocking call",
-        Measure::WaitedPerSecond => "what threads wait",
+        Measure::WaitedPerSecond => "the time that threads wait",
     };
     let told = |value| crate::predicted::told(gain.measure, value);
-    format!(": {what} becomes {} instead of {}, as predicted", told(gain.after), told(gain.before))
+    format!(": {what} is predicted to be {} instead of {}", told(gain.after), told(gain.before))
 }

@@ -41,7 +41,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     Some(Advice {
         kind: Kind::Priority,
         cause: None,
-        text: format!("let {whom} come last{}{becomes}", scene.of_which(ward.report)),
+        text: format!("give {whom} low priority{}{becomes}", scene.of_which(ward.report)),
         subject: scene.subject(culprits),
         action,
         gain,

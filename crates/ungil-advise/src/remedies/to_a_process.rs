@@ -17,10 +17,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let in_it = function.map_or(1.0, |it| it.share);
     let tids = scene.tids(culprits);
     let rests_on = match function {
-        Some(_) => "it assumes that what is sent there and back costs little",
+        Some(_) => "it assumes that sending arguments and results costs little",
         None => {
-            "it assumes that all that these threads compute can go, because no look at them \
-                 shows in which function they were"
+            "it assumes that all the work of these threads can move, because no look at them \
+             shows which function they ran"
         }
     };
     let (gain, confidence) = ward.predicted(
@@ -36,7 +36,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     );
     let caused = scene.blame_share(culprits) * in_it;
     let mut evidence = ward.evidence();
-    let what = "the part of the waits during which it held";
+    let what = "share of the waits during which it held the GIL";
     evidence.push(Evidence::made(what, caused, Unit::Share));
     let mut subject = scene.subject(culprits);
     let (what, code) = match function {
@@ -58,14 +58,15 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             subject.function = Some(frame);
             (what, Some(code(name(held.function))))
         }
-        None => (format!("what {} computes", ward.names(culprits)), None),
+        None => (format!("the work of {}", ward.names(culprits)), None),
     };
     let becomes = becomes(gain.as_ref());
     Some(Advice {
         kind: Kind::ToAProcess,
         cause: None,
         text: format!(
-            "run {what} in a process of its own: others waited for it for {} of their waits{}{becomes}",
+            "run {what} in a process of its own: it held the GIL during {} of the other threads' \
+             waits{}{becomes}",
             words::percent(caused),
             scene.of_which(ward.report),
         ),
@@ -84,7 +85,8 @@ fn code(function: &str) -> String {
     format!(
         "from concurrent.futures import ProcessPoolExecutor\n\
          processes = ProcessPoolExecutor()\n\
-         result = processes.submit({function}, ...).result()  # it sends arguments and result\n\
+         result = processes.submit({function}, ...).result()  # sends the arguments and the \
+         result\n\
          # what both sides use and change: from ungil import share; share.Heap().root[...] = ..."
     )
 }

@@ -71,7 +71,7 @@ fn without_a_look_no_function_is_named() {
     let told = story.end(1_000 * MS);
     let advice = told.of(Kind::ToAProcess).unwrap();
     assert_eq!((&advice.subject.function, &advice.action.code), (&None, &None));
-    assert!(advice.text.starts_with("run what thread builder computes in a process of its own"));
+    assert!(advice.text.starts_with("run the work of thread builder in a process of its own"));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn of_many_threads_that_fill_the_gil_few_would_do() {
     let told = story.end(at_ns);
     let advice = told.of(Kind::FewerThreads).unwrap();
     assert_eq!(advice.subject.thread_group.as_deref(), Some("worker-*"));
-    assert!(advice.text.starts_with("5 threads worker-* hold"), "{}", advice.text);
+    assert!(advice.text.starts_with("together, 5 threads worker-* hold"), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().contains("max_workers=1"), "{}", advice.text);
 }
 
@@ -117,7 +117,7 @@ fn keeps(libraries: &[&str]) -> Story {
 fn compiled_code_is_told_to_let_go_only_where_it_is_the_users_own() {
     let told = keeps(&["/srv/app/_fast.so"]).end(1_200 * MS);
     let advice = told.of(Kind::LetGo).unwrap();
-    assert!(advice.text.starts_with("let go of the GIL in your own _fast.so"), "{}", advice.text);
+    assert!(advice.text.starts_with("release the GIL in your own _fast.so"), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().contains("Py_BEGIN_ALLOW_THREADS"));
     assert!(advice.confidence.level >= Sure::Medium);
     assert!(keeps(&[]).end(1_200 * MS).of(Kind::LetGo).is_none());

@@ -36,7 +36,7 @@ pub enum Direction {
 #[derive(Debug, Error)]
 pub enum Refused {
     /// Somebody else waits for the same.
-    #[error("another item waits for descriptor {0} already")]
+    #[error("another item already waits for descriptor {0}")]
     Busy(RawFd),
     /// It was given to [`Reactor::keep`] and has to be waited for as such.
     #[error("descriptor {0} is a Connection's: use its read and write")]

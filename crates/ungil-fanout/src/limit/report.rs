@@ -137,10 +137,10 @@ impl fmt::Display for Report {
         write!(f, "limit {}: ", self.limit)?;
         match (self.hold, self.knee) {
             (Hold::Knee, Some(knee)) => {
-                write!(f, "more than about {knee} in flight only wait longer")?;
+                write!(f, "with more than about {knee} in flight, items only wait longer")?;
             }
-            (Hold::Ceiling, _) => write!(f, "the ceiling, and nothing spoke against it")?,
-            (Hold::Processor, _) => write!(f, "as many as one processor can keep up with")?,
+            (Hold::Ceiling, _) => write!(f, "the ceiling, and no measurement called for less")?,
+            (Hold::Processor, _) => write!(f, "as many as one processor can serve")?,
             (Hold::Failures, _) => write!(f, "with more, items failed")?,
             (Hold::Growing | Hold::Knee, _) => {
                 write!(f, "it was still growing, the ceiling was {}", self.ceiling)?;
@@ -157,8 +157,8 @@ impl fmt::Display for Report {
             (self.cpu_per_item_ns, self.wait_ns, self.little)
         {
             let (cpu, wait) = (Duration(cpu), Duration(wait));
-            write!(f, ". An item takes {cpu} of processor and {wait} of waiting")?;
-            write!(f, ", so {little} are enough to keep a processor busy")?;
+            write!(f, ". An item takes {cpu} of processor time and waits {wait}")?;
+            write!(f, ", so {little} keep a processor busy")?;
         } else if let Some(wait) = self.wait_ns {
             write!(f, ". An item takes {}", Duration(wait))?;
         }
@@ -167,8 +167,8 @@ impl fmt::Display for Report {
             write!(f, ". Lowered {times} {}", if times == 1 { "time" } else { "times" })?;
             write!(f, ", the last from {} to {} because ", last.from, last.to)?;
             match last.reason {
-                Reason::Latency => write!(f, "latencies rose with it")?,
-                Reason::Failures => write!(f, "items were turned away or timed out")?,
+                Reason::Latency => write!(f, "latency rose with it")?,
+                Reason::Failures => write!(f, "items were rejected or timed out")?,
                 Reason::Lag(ns) => write!(f, "the event loop came {} late", Duration(ns as f64))?,
             }
         }

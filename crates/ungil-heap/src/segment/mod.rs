@@ -124,7 +124,7 @@ impl Segment {
         // SAFETY: no arguments, no failure.
         let user = unsafe { libc::geteuid() };
         if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
-            return Err(Error::Refused(format!("{shown} is no regular file")));
+            return Err(Error::Refused(format!("{shown} is not a regular file")));
         }
         if stat.st_uid != user {
             return Err(Error::Untrusted(format!(
@@ -152,7 +152,7 @@ impl Segment {
             || Layout::new(max_size).end != size
         {
             return Err(Error::Refused(format!(
-                "{shown} is no heap of this version of ungil, or was cut off"
+                "{shown} is not a heap of this version of ungil, or was cut off"
             )));
         }
         Self::mapped(file, max_size)

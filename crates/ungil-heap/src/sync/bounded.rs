@@ -64,7 +64,7 @@ fn units(heap: &Heap, at: Offset) -> Result<impl Iterator<Item = Result<&AtomicU
     Ok((0..count).map(move |index| segment.word32(at + object::SIZE + index * 4)))
 }
 
-/// How many units nobody has. Those of the dead count as taken until somebody needs them.
+/// How many units are free. Those of the dead count as taken until somebody needs them.
 pub fn value(heap: &Heap, at: Offset) -> Result<u32> {
     let mut free = 0;
     for unit in units(heap, at)? {

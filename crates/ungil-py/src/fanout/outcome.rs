@@ -39,7 +39,7 @@ impl End {
     }
 }
 
-/// What became of one item: the value that the function returned, or the exception it raised.
+/// The outcome of one item: the value that the function returned, or the exception that it raised.
 #[pyclass(frozen, generic, module = "ungil.fanout")]
 pub struct Outcome {
     /// The item, as it came from the input.
@@ -142,8 +142,8 @@ impl Outcome {
         self.end().epoch(self.queued)
     }
 
-    /// When the last attempt began, in seconds since 1970, as `time.time` gives them. Of an item
-    /// that never ran it is when it was given up.
+    /// When the last attempt began, in seconds since 1970, as `time.time` gives them. For an item
+    /// that never ran, the time when it was given up.
     #[getter]
     fn started(&self) -> f64 {
         let end = self.end();
@@ -158,14 +158,14 @@ impl Outcome {
         end.epoch(end.finished)
     }
 
-    /// How many seconds the last attempt took, by the clock that never goes back.
+    /// How many seconds the last attempt took, by the monotonic clock.
     #[getter]
     fn seconds(&self) -> f64 {
         let end = self.end();
         seconds(end.finished.saturating_sub(end.started))
     }
 
-    /// Whether the function goes on although its time was over: a thread cannot be ended.
+    /// Whether the function goes on after its time-out: a thread cannot be stopped.
     #[getter]
     fn abandoned(&self) -> bool {
         self.end().abandoned

@@ -75,11 +75,11 @@ fn gone(place: &Path) -> PyErr {
     let mut parts = place.iter().map(|part| part.to_string_lossy());
     let who = match (parts.nth(1), parts.next()) {
         (Some(folder), Some(pid)) if folder == "proc" => {
-            format!("process {pid}, which sent it, has ended or let go of it")
+            format!("process {pid}, which sent it, has ended or closed the heap")
         }
-        _ => format!("there is no such heap at {} any more", place.display()),
+        _ => format!("that heap is no longer at {}", place.display()),
     };
-    let text = format!("the heap of this handle is not to be found: {who}");
+    let text = format!("the heap of this handle cannot be found: {who}");
     PyFileNotFoundError::new_err((libc::ENOENT, text))
 }
 

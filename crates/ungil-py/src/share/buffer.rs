@@ -81,7 +81,7 @@ impl Buffer {
 
 /// Where sizes are beyond what Python counts.
 pub fn too_large() -> PyErr {
-    PyBufferError::new_err("this memory is too large for a view")
+    PyBufferError::new_err("this memory is too large for one view")
 }
 
 impl Buffer {

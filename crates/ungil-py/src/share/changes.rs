@@ -63,7 +63,7 @@ pub fn watch_bell(object: &Bound<'_, PyAny>) -> PyResult<u32> {
 pub fn watch_sleep(object: &Bound<'_, PyAny>, seen: u32, seconds: f64) -> PyResult<bool> {
     let shared = shared(object)?.shared.clone();
     let longest = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("nobody can sleep for {seconds} s")))?;
+        .map_err(|_| PyValueError::new_err(format!("a thread cannot sleep for {seconds} s")))?;
     Ok(object.py().detach(|| watch::sleep(shared.heap.segment(), seen, longest)))
 }
 

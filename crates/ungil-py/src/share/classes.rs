@@ -63,7 +63,7 @@ pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()>
     if matches!(kind, "Lock" | "RLock") {
         sync::quicken(class_.bind(py))?;
     }
-    place
-        .and_then(|place| place.set(py, class_).ok())
-        .ok_or_else(|| PyRuntimeError::new_err("the class of these proxies is declared already"))
+    place.and_then(|place| place.set(py, class_).ok()).ok_or_else(|| {
+        PyRuntimeError::new_err("the class of these proxies has already been declared")
+    })
 }

@@ -215,7 +215,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
             return Ok(draft);
         }
         let name = given.get_type().name()?;
-        let why = format!("cas compares containers by identity: this {name} is not a shared one");
+        let why = format!("cas compares containers by identity: this {name} is not shared");
         Err(PyTypeError::new_err(why))
     }
 
@@ -318,7 +318,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
         }
         let subject = self.subject();
         Err(PyTypeError::new_err(format!(
-            "{subject} is in another heap: share a copy of it (its copy() is an ordinary object)"
+            "{subject} is in another heap: share a copy instead (its copy() is an ordinary object)"
         )))
     }
 

@@ -17,8 +17,8 @@ use super::errors::raised;
 use super::{attached, proxy};
 
 /// Why something has no handle.
-const NOT_SHARED: &str =
-    "this is not a shared object: put it into a heap, and pickle what the heap returns";
+const NOT_SHARED: &str = "this is not a shared object yet: put it into a heap, and pickle the \
+                          object that the heap returns";
 /// Bytes of a handle: the heap's uuid, and the fields of a [`Pin`] in their order.
 const SIZE: usize = 16 + 8 + 4 + 4 + 4 + 8;
 
@@ -56,13 +56,13 @@ pub fn receive_handle<'py>(
     handle: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
     let (uuid, pin) = parse(handle)
-        .ok_or_else(|| PyValueError::new_err("this is no handle of a shared object"))?;
+        .ok_or_else(|| PyValueError::new_err("this is not a handle of a shared object"))?;
     let shared = attached::find(uuid, &place)?;
     match shared.heap.adopt(&pin) {
         Ok(root) => shared.proxy(py, root),
         Err(Error::Stale) => Err(PyReferenceError::new_err(
-            "the object of this handle is no more: nobody holds it, and whoever sent the handle \
-             has ended, or somebody else has used it before",
+            "the object of this handle no longer exists: no process holds it, and the sender of \
+             the handle has ended, or another process has used the handle before",
         )),
         Err(error) => Err(raised(error)),
     }

@@ -18,7 +18,7 @@ fn hold<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a Hold> {
     }
     let name = object.get_type().name()?;
     Err(PyRuntimeError::new_err(format!(
-        "this {name} is in no heap: only what is shared is locked"
+        "this {name} is not in a heap: only shared objects can be locked"
     )))
 }
 

@@ -64,7 +64,8 @@ impl Held {
         match held.and_then(|held| held.cast::<Self>().ok()) {
             Some(held) => held.get().take(),
             None => Err(PyTypeError::new_err(
-                "a shared object is made by heap.share(...), or by putting one into another",
+                "make a shared object with heap.share(...), or by putting an object into a shared \
+                 one",
             )),
         }
     }
@@ -72,7 +73,8 @@ impl Held {
     /// For the proxy that is being made; each can be used once.
     pub fn take(&self) -> PyResult<Hold> {
         let root = self.root.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let root = root.ok_or_else(|| PyRuntimeError::new_err("this has a proxy already"))?;
+        let root =
+            root.ok_or_else(|| PyRuntimeError::new_err("this object already has a proxy"))?;
         Ok(Hold::new(&self.shared, root))
     }
 }

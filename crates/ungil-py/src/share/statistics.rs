@@ -83,7 +83,7 @@ fn lock<'py>(
     };
     dict.set_item("guards", guards)?;
     let holder = processes.iter().find(|process| Some(process.slot) == held.slot);
-    // A dead one that was cleaned up behind has no number any more.
+    // A dead one that was cleaned up after has no number any more.
     dict.set_item("pid", holder.map(|holder| holder.pid))?;
     dict.set_item("alive", holder.is_some_and(|holder| holder.is_alive))?;
     Ok(dict)

@@ -113,7 +113,7 @@ impl Transaction {
             drop(UnderWay(begun.collect(), None));
             drop(core);
             return Err(PyRuntimeError::new_err(
-                "a transaction ended before one that began in it: both are undone",
+                "a transaction ended before one that began inside it: both are undone",
             ));
         }
         let ended = if kind.is_none() { core.commit() } else { core.roll_back() };
@@ -209,7 +209,9 @@ fn ended_after_all(py: Python<'_>, by: usize, is_to_tell: bool) -> PyResult<()> 
         Some(is_outermost.then(|| left.swap_remove(index)))
     });
     match found {
-        None => Err(PyRuntimeError::new_err("a transaction ends in the thread in which it began")),
+        None => {
+            Err(PyRuntimeError::new_err("a transaction must end in the thread in which it began"))
+        }
         Some(undone) => {
             if let Some(Undone { block, .. }) = undone {
                 block.end(py);
@@ -221,7 +223,7 @@ fn ended_after_all(py: Python<'_>, by: usize, is_to_tell: bool) -> PyResult<()> 
 
 fn was_left() -> PyErr {
     PyRuntimeError::new_err(
-        "this block of atomic() was left by an await before its end, so that other tasks of the \
-         thread would have been in it: nothing of it has happened; await before or after it",
+        "an await left this block of atomic() before its end, so other tasks of the thread would \
+         have run inside it: all its changes are undone; await before or after the block",
     )
 }

@@ -174,8 +174,8 @@ impl Part {
         let mut report = self.analysis.report();
         if self.lost_outside > 0 {
             report.notes.push(format!(
-                "{} events were lost by threads that lived before or after this part; what this \
-                 part lacks of them is not known",
+                "threads that lived before or after this part lost {} events; it is unknown how \
+                 many of them belong to this part",
                 self.lost_outside
             ));
         }

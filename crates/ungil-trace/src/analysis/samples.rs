@@ -80,9 +80,9 @@ impl Samples {
     /// Why there is no stack, in a clause in which "it" is the hold; `None` if there is one.
     pub(super) fn why_none(&self, is_contended: bool) -> Option<String> {
         let unasked = if is_contended {
-            "it ended before it was looked at"
+            "it ended before a sample was taken"
         } else {
-            "nobody waited for it, so it was not looked at"
+            "nobody waited for it, so no sample was taken"
         };
         self.stacks.is_empty().then(|| self.why_none.clone().unwrap_or_else(|| unasked.to_owned()))
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn without_a_stack_there_is_a_reason() {
         let mut samples = Samples::default();
-        assert_eq!(samples.why_none(true).unwrap(), "it ended before it was looked at");
+        assert_eq!(samples.why_none(true).unwrap(), "it ended before a sample was taken");
         assert!(samples.why_none(false).unwrap().starts_with("nobody waited"));
         samples.miss("it was too dark");
         assert_eq!(samples.why_none(true).unwrap(), "it was too dark");

@@ -85,7 +85,7 @@ impl Snapshot {
             let before_ns = from_ns.saturating_sub(hold.since_ns);
             if before_ns >= LONG_BEFORE_NS {
                 let text = format!(
-                    "{} had held the GIL for {:.1} s already when this snapshot begins",
+                    "{} had already held the GIL for {:.1} s when this snapshot begins",
                     standing.name(hold.thread),
                     before_ns as f64 / 1e9
                 );

@@ -70,7 +70,7 @@ impl<'a> Page<'a> {
         let full_report = self.blocks.add_json(&report)?;
         let mut gils = self.chosen(&mut collected, &report, room);
         if fewer_looks(&mut gils) || collected.lost_looks > 0 {
-            let text = "stacks of the holds that threads waited for least are left out";
+            let text = "the page leaves out the stacks of the holds that cost other threads least";
             self.bounds.push(text.into());
         }
         let tables = collected.stacks.tables();
@@ -139,20 +139,19 @@ impl<'a> Page<'a> {
         if all > GILS {
             gils.truncate(GILS);
             self.bounds.push(format!(
-                "of {all} GILs the {} that threads waited for most have a timeline",
+                "of {all} GILs, only the {} with the longest waits have a timeline",
                 gils.len()
             ));
         }
         widen(&mut gils, room / CHARACTERS_A_ROW, collected);
         if gils.iter().any(|(_, gil)| gil.lanes.is_full) {
-            self.bounds.push(
-                "threads that appeared after the first 16,383 of a GIL have one lane together"
-                    .to_owned(),
-            );
+            self.bounds
+                .push("the threads after the first 16,383 of a GIL share one lane".to_owned());
         }
         if gils.iter().any(|(_, gil)| gil.holds.lost_loose > 0) {
             self.bounds.push(
-                "of waits that never got the GIL, those after the first 65,536 are only summed"
+                "of the waits that ended without the GIL, those after the first 65,536 are only \
+                 summed"
                     .to_owned(),
             );
         }
@@ -240,8 +239,8 @@ impl<'a> Page<'a> {
         }
         if is_left_out {
             self.bounds.push(
-                "there is no room for every single hold: those of the worst stretches of time are \
-                 kept, of the others there are sums"
+                "the page has no room for every hold: it keeps those of the worst periods, and \
+                 sums of the others"
                     .to_owned(),
             );
         }

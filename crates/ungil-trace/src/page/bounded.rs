@@ -109,8 +109,8 @@ pub(super) fn shorten(report: &mut Report) -> Vec<String> {
     }
     if threads > THREADS {
         said.push(format!(
-            "of {threads} threads those that held and waited most are listed one by one, the others \
-             are summed"
+            "of {threads} threads, those that held and waited most are listed one by one; the \
+             others are summed"
         ));
     }
     if blames > BLAMES {
@@ -121,7 +121,7 @@ pub(super) fn shorten(report: &mut Report) -> Vec<String> {
         for gil in report.processes.iter_mut().flat_map(|process| &mut process.gils) {
             gil.long_holds.truncate(each);
         }
-        said.push(format!("at most {each} long holds of a GIL are listed"));
+        said.push(format!("the page lists at most {each} long holds of a GIL"));
     }
     said
 }

@@ -46,10 +46,10 @@ pub enum PageError {
     #[error("{0}")]
     Write(#[source] io::Error),
     /// Nobody wants it any more.
-    #[error("the page was stopped")]
+    #[error("the page was cancelled")]
     Stopped,
     /// The page without data is not one.
-    #[error("the page that ungil brings along is damaged; install ungil again")]
+    #[error("the page template of ungil is damaged; reinstall ungil")]
     Shell,
 }
 

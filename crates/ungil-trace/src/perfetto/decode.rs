@@ -39,7 +39,7 @@ use Problem::Damage;
 
 impl From<Malformed> for Problem {
     fn from(_: Malformed) -> Self {
-        Damage("a packet is no protobuf message")
+        Damage("a packet is not a protobuf message")
     }
 }
 
@@ -90,7 +90,7 @@ pub fn chunk(packet: &[u8]) -> Result<&[u8], Problem> {
     let mut fields = Fields(packet);
     match (fields.next().transpose()?, fields.next()) {
         (Some((packet::COMPRESSED_PACKETS, Value::Bytes(deflated))), None) => Ok(deflated),
-        _ => Err(Damage("a packet that should be a chunk is none")),
+        _ => Err(Damage("a packet should be a chunk, but is not")),
     }
 }
 
@@ -151,7 +151,7 @@ impl Decoder {
                 Some(kind) => (kind, state.gil),
                 None => return Ok(None),
             },
-            _ => return Err(Damage("an event of a thread is none that schema 1 has")),
+            _ => return Err(Damage("schema 1 has no such event of a thread")),
         };
         if event.kind == track_event::SLICE_BEGIN {
             state.gil = gil;
@@ -258,9 +258,9 @@ impl Decoder {
                     Record::Look { thread, at_ns, doing, frames }
                 }
                 b"no stack" => Record::NoStack { thread, at_ns, why: event.text("why")? },
-                _ => return Err(Damage("an event on a thread's track is none that schema 1 has")),
+                _ => return Err(Damage("schema 1 has no such event on a thread's track")),
             },
-            _ => return Err(Damage("an event is none that schema 1 has on its track")),
+            _ => return Err(Damage("schema 1 has no such event on its track")),
         }))
     }
 
@@ -272,13 +272,13 @@ impl Decoder {
         let stack = |name: &str| -> Result<u16, Problem> {
             let told = event.annotation(Name::Spelled(name.as_bytes()))?;
             let number = told.map_or(Ok(0), Annotation::uint)?;
-            u16::try_from(number).map_err(|_| Damage("a stack has a number that none has"))
+            u16::try_from(number).map_err(|_| Damage("a stack has an impossible number"))
         };
         Ok(Park {
             // It ends no earlier than it begins, whatever the trace says.
             since_ns: event.uint("since_ns")?.min(until_ns),
             until_ns,
-            cause: Cause::from_name(&cause).ok_or(Damage("a park has a cause that is none"))?,
+            cause: Cause::from_name(&cause).ok_or(Damage("a park has an unknown cause"))?,
             of: of.map_or(Ok(""), Annotation::text)?.to_owned(),
             lock: narrow(event.uint("lock")?)?,
             ending: Ending::from_name(&ending).ok_or(Damage("a park ends in no known way"))?,
@@ -311,7 +311,7 @@ fn free_threaded(
         return Ok(Record::GilSwitchedOn { process, at_ns, library, frames });
     }
     let number = u16::try_from(event.uint("number")?);
-    let number = number.map_err(|_| Damage("a stack has a number that none has"))?;
+    let number = number.map_err(|_| Damage("a stack has an impossible number"))?;
     Ok(Record::ParkStack { process, number, frames })
 }
 
@@ -446,7 +446,7 @@ impl<'a> Annotation<'a> {
                 return Ok(value);
             }
         }
-        Err(Damage("an annotation is no number"))
+        Err(Damage("an annotation is not a number"))
     }
 
     fn text(self) -> Result<&'a str, Problem> {
@@ -455,7 +455,7 @@ impl<'a> Annotation<'a> {
                 return str::from_utf8(value).map_err(|_| Damage("a text is not UTF-8"));
             }
         }
-        Err(Damage("an annotation is no text"))
+        Err(Damage("an annotation is not a text"))
     }
 
     fn array<T>(self, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Problem> {

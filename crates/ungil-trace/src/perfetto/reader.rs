@@ -23,8 +23,8 @@ pub enum ReadError {
     /// The file is something else. `ungil` recognises its own traces only; a Perfetto trace from
     /// another tool has no GIL events to report.
     #[error(
-        "the file is not a trace of ungil, it begins with \"{}\"; pass a .pftrace that ungil trace \
-         has written", start.escape_ascii()
+        "the file is not a trace of ungil: it begins with \"{}\"; pass a .pftrace file that ungil \
+         trace wrote", start.escape_ascii()
     )]
     NotATrace {
         /// Its first bytes, eight at most.
@@ -110,7 +110,7 @@ fn packets(
 ) -> Result<(), Problem> {
     for field in Fields(bytes) {
         let (TRACE_PACKET, Value::Bytes(packet)) = field? else {
-            return Err(Problem::Damage("a chunk holds something that is no packet"));
+            return Err(Problem::Damage("a chunk contains something that is not a packet"));
         };
         decoder.packet(packet, take)?;
     }

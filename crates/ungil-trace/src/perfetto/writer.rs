@@ -55,7 +55,7 @@ impl Writer {
     /// Begins a trace under a temporary name in the directory of `path`; a file `path` appears
     /// only at [`finish`](Self::finish).
     ///
-    /// Fails if `path` exists and shall not be replaced, or is no regular file, or if its
+    /// Fails if `path` exists and shall not be replaced, or is not a regular file, or if its
     /// directory cannot be written to.
     pub fn create(path: &Path, overwrite: Overwrite) -> io::Result<Self> {
         let (kind, why) = match (fs::symlink_metadata(path), overwrite) {
@@ -176,7 +176,10 @@ pub struct Incomplete {
 
 impl From<Incomplete> for io::Error {
     fn from(Incomplete { error, place }: Incomplete) -> Self {
-        Self::new(error.kind(), format!("{error}; what could be written is in {}", place.display()))
+        Self::new(
+            error.kind(),
+            format!("{error}; ungil saved what it could in {}", place.display()),
+        )
     }
 }
 

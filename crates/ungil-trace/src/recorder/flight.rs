@@ -310,7 +310,7 @@ fn notes(about: &Written, cause: Option<&Cause>) -> Vec<String> {
             };
             let ms = |ns: u64| ns as f64 / 1e6;
             format!(
-                "{thread} {did} {:.1} ms, more than the {} ms of its condition",
+                "{thread} {did} {:.1} ms, longer than the limit of {} ms",
                 ms(*length_ns),
                 ms(condition.over_ns)
             )
@@ -319,7 +319,7 @@ fn notes(about: &Written, cause: Option<&Cause>) -> Vec<String> {
     let mut notes = vec![format!("this is a snapshot of the last {:.1} s: {why}", about.kept_s)];
     if about.is_short {
         notes.push(format!(
-            "the memory of the recorder held {:.1} s, and not the {} s that were asked for",
+            "the memory of the recorder held {:.1} s, not the requested {} s",
             about.kept_s, about.last_s
         ));
     }

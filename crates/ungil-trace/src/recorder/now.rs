@@ -104,7 +104,7 @@ fn why_not(status: u32) -> Option<&'static str> {
         Some(Status::FreeThreaded) => Some("its Python is free-threaded"),
         Some(Status::PyPy) => Some("its Python is PyPy, whose GIL cannot be seen"),
         Some(Status::UnknownInterpreter | Status::NotSeen) | None => {
-            Some("its Python is none that the hook knows")
+            Some("the hook does not know its Python")
         }
     }
 }

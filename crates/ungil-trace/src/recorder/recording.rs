@@ -302,8 +302,8 @@ impl Recording {
         let running = processes.iter().filter(|traced| !traced.is_gone()).count();
         if running > 0 && !self.is_joined {
             let text = format!(
-                "{running} of the processes it started outlived the program; \
-                 they were recorded until it ended"
+                "{running} processes outlived the program that started them; they were recorded \
+                 until the program ended"
             );
             self.sink.put(&Record::Note { text });
         }
@@ -312,8 +312,8 @@ impl Recording {
             self.sink.put(&Record::Note { text });
         } else if self.is_joined && self.next_thread.0 == 0 {
             let text = format!(
-                "{NOTHING_RECORDED}no thread took the GIL or let go of it meanwhile: all of them \
-                 were blocked, or one kept it"
+                "{NOTHING_RECORDED}no thread acquired or released the GIL meanwhile: all of them \
+                 were blocked, or one held it throughout"
             );
             self.sink.put(&Record::Note { text });
         }
@@ -330,20 +330,20 @@ impl Recording {
             Hookable::No(why) => why,
             Hookable::NotPython { preloadable: true } => {
                 format!(
-                    "{program} is no Python and loaded none, and no program that it started \
-                         was one with the hook in it"
+                    "{program} is not a Python and loaded none, and it started no Python that \
+                     loaded the hook"
                 )
             }
             Hookable::NotPython { preloadable: false } => {
                 format!(
-                    "{program} is statically linked, so the hook was not in it, and no program \
-                         that it started was a Python with the hook in it"
+                    "{program} is statically linked, so it could not load the hook, and it \
+                     started no Python that loaded the hook"
                 )
             }
             Hookable::Yes | Hookable::FreeThreaded(_) | Hookable::NotScheduled(_) => {
                 format!(
-                    "the hook did not answer from {program}; `ungil doctor` tells whether it \
-                         can, and a limit on file size or memory (ulimit) may keep it from it"
+                    "the hook in {program} did not answer; `ungil doctor` tells whether it can, \
+                     and a limit on file size or memory (ulimit) may prevent it"
                 )
             }
         }

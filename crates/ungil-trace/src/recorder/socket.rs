@@ -29,12 +29,14 @@ const PATH_BYTES: u64 = 4_096;
 pub enum AskError {
     /// No session records that process, and none of its recorders is it.
     #[error(
-        "no flight recorder records process {0}, and it is none: start the program with `ungil trace --last 30s PROGRAM`"
+        "process {0} is neither a flight recorder nor recorded by one: start the program with \
+         `ungil trace --last 30s PROGRAM`"
     )]
     NotRecorded(u32),
     /// It is recorded as a whole.
     #[error(
-        "process {0} is recorded as a whole, and `ungil report` reads what there is so far; only a recorder that was started with --last writes snapshots"
+        "process {0} is recorded as a whole, and `ungil report` reads the trace so far; only a \
+         recorder started with --last writes snapshots"
     )]
     Whole(u32),
     /// The recorder did not answer.

@@ -83,8 +83,9 @@ impl Times {
             return None;
         }
         Some(format!(
-            "the kernel stopped trusting the processor's counter during the recording and uses {} \
-             now, so times may be wrong; UNGIL_CLOCK=monotonic records by the kernel's own clock",
+            "during the recording the kernel stopped trusting the processor's counter and \
+             switched to {}, so times may be wrong; UNGIL_CLOCK=monotonic records with the \
+             kernel's own clock",
             clock::clock_source()
         ))
     }

@@ -422,10 +422,10 @@ fn describe(header: &Header, process: ProcessId, pid: u32, at_ns: u64) -> Proces
             "a Python was loaded, but the hook saw nothing of its start: it was not started, or \
              it was loaded in a way that hides it (RTLD_DEEPBIND)",
         ),
-        Some(Status::PyPy) => Some("PyPy's GIL is not made of calls to libc, so it cannot be seen"),
+        Some(Status::PyPy) => Some("PyPy's GIL does not call libc, so ungil cannot see it"),
         Some(Status::UnknownInterpreter) | None => Some(
-            "this Python does not make the calls to libc that a GIL is known by; \
-             CPython 2.7 and 3.7 to 3.14 do",
+            "this Python does not make the libc calls by which ungil knows a GIL; CPython 2.7 and \
+             3.7 to 3.14 do",
         ),
     };
     Process {

@@ -247,7 +247,7 @@ impl State {
             frames.extend(holder.callers);
         }
         if frames.is_empty() {
-            let why = "the thread ran no Python function".to_owned();
+            let why = "the thread was not in a Python function".to_owned();
             give(Record::NoStack { thread, at_ns, why });
         } else {
             give(Record::Stack { thread, at_ns, frames, native });

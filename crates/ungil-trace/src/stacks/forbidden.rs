@@ -13,8 +13,8 @@ use ungil_unwind::filter::{Call, kills};
 pub fn why_all_are_forbidden() -> Option<String> {
     why_proc_is_of_no_use().map(str::to_owned).or_else(|| {
         kills(Call::Read).then(|| {
-            "a seccomp filter kills who reads another process (process_vm_readv): let the profile \
-             of this container or service allow the call"
+            "a seccomp filter kills processes that read another one (process_vm_readv): allow the \
+             call in the profile of this container or service"
                 .to_owned()
         })
     })
@@ -26,12 +26,12 @@ fn why_proc_is_of_no_use() -> Option<&'static str> {
         Ok(own) if own == Path::new(&std::process::id().to_string()) => None,
         Err(error) if error.kind() != ErrorKind::NotFound => None,
         Err(_) => Some(
-            "/proc is not mounted here, and programs cannot be looked into without it: mount it \
+            "/proc is not mounted here, and ungil cannot inspect a process without it: mount it \
              (mount -t proc proc /proc)",
         ),
         Ok(_) => Some(
-            "the /proc that is mounted here is of another PID namespace, where programs have other \
-             numbers: mount that of this one (mount -t proc proc /proc)",
+            "the /proc that is mounted here belongs to another PID namespace, where process ids \
+             differ: mount the one of this namespace (mount -t proc proc /proc)",
         ),
     }
 }
@@ -47,12 +47,12 @@ pub fn why_forbidden(pid: u32) -> String {
 fn sentence(pid: u32, owner: Option<u32>, reader: Option<u32>, scope: Option<&str>) -> String {
     match (owner, reader, scope) {
         (Some(owner), Some(reader), _) if owner != reader && reader != 0 => format!(
-            "process {pid} belongs to user {owner} and ungil runs as user {reader}: \
-             run both as the same user"
+            "process {pid} belongs to user {owner} but ungil runs as user {reader}: run both as \
+             the same user"
         ),
         (_, _, Some("1")) => format!(
-            "kernel.yama.ptrace_scope is 1, so only descendants of ungil can be read, and \
-             process {pid} is none: keep it in the foreground, or set ptrace_scope to 0"
+            "kernel.yama.ptrace_scope is 1, so ungil can read only its own descendants, and \
+             process {pid} is not one: keep it in the foreground, or set ptrace_scope to 0"
         ),
         (_, _, Some("2")) => {
             "kernel.yama.ptrace_scope is 2, so only a process with CAP_SYS_PTRACE \
@@ -60,11 +60,12 @@ fn sentence(pid: u32, owner: Option<u32>, reader: Option<u32>, scope: Option<&st
                 .into()
         }
         (_, _, Some("3")) => "kernel.yama.ptrace_scope is 3, so no process may read another one: \
-                              set it lower at boot"
+                              set a lower value at boot"
             .into(),
         _ => format!(
             "the platform does not let ungil read process {pid} (process_vm_readv was refused): \
-             in a container, add the capability SYS_PTRACE or a seccomp profile that allows the call"
+             in a container, add the capability SYS_PTRACE or a seccomp profile that allows the \
+             call"
         ),
     }
 }

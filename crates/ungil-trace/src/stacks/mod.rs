@@ -110,7 +110,7 @@ impl StackError {
             // The note on the trace as a whole says what forbids it.
             Self::Forbidden(_) => "the platform forbids reading the process".to_owned(),
             Self::Gone => "the process ended before its stack was read".to_owned(),
-            Self::NotReady(why) => format!("the process could not be read meanwhile: {why}"),
+            Self::NotReady(why) => format!("the process could not be read at that moment: {why}"),
             Self::Unsupported(why) => why.clone(),
         }
     }

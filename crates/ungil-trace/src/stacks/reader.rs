@@ -193,7 +193,7 @@ fn classify(pid: u32, error: &(dyn Error + Send + Sync + 'static)) -> StackError
     }
     match said.strip_prefix("Unsupported version of Python: ") {
         Some(version) => {
-            StackError::Unsupported(format!("Python {version} is unknown to the stack reader"))
+            StackError::Unsupported(format!("the stack reader does not know Python {version}"))
         }
         None => StackError::NotReady(said),
     }

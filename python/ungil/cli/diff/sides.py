@@ -21,14 +21,14 @@ def sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
         at = words.index(BETWEEN)
         before, after = words[:at], words[at + 1 :]
         if BETWEEN in after:
-            raise UsageError("there are two sides: -- may come once, between them")
+            raise UsageError("there are two sides: -- may appear once, between them")
     elif len(words) == 2:
         before, after = words[:1], words[1:]
     elif len(words) < 2:
-        raise UsageError("two sides are compared: ungil diff BEFORE AFTER")
+        raise UsageError("ungil compares two sides: ungil diff BEFORE AFTER")
     else:
         raise UsageError(
-            f"{len(words)} traces: say where the second side begins, as in"
+            f"{len(words)} traces: put -- where the second side begins, as in"
             " ungil diff BEFORE... -- AFTER..."
         )
     if not before or not after:

@@ -95,7 +95,7 @@ def _clean(pythons: tuple[str, ...], as_json: bool) -> None:
     for path, size in removed:
         print(f"removed {path}, {size / MEBIBYTE:,.1f} MiB")
     if not removed:
-        print("nothing to remove: no recorder of yours was killed and left anything")
+        print("nothing to remove: no killed recorder of yours left files")
 
 
 def _interpreter(name: str) -> Path:

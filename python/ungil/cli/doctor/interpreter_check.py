@@ -22,15 +22,15 @@ TWO_THREADS = (
 
 # By words of what is wrong.
 REMEDIES = {
-    "is statically linked": "use one that is linked dynamically, as those of distributions are",
+    "is statically linked": "use a dynamically linked one, as distributions ship",
     "is built for glibc": "install ungil with its own pip",
     "is setuid or setgid": "run a copy of it without these bits",
     "PyPy": "use CPython",
     "and ungil for": "install ungil for that processor",
-    "no room for its buffers": "see the check limits; a wrapper has to hand on LD_PRELOAD and "
+    "no room for its buffers": "see the check limits; a wrapper must pass on LD_PRELOAD and "
     "UNGIL_SESSION",
-    "no interpreter was seen": "name the interpreter itself",
-    "a GIL is known by": "use CPython 2.7, or 3.7 or newer",
+    "no interpreter was seen": "give the interpreter itself",
+    "ungil knows a GIL": "use CPython 2.7, or 3.7 or newer",
 }
 
 
@@ -86,5 +86,8 @@ def _try(path: Path) -> tuple[bool, str]:
             return True, f"{version}, recorded with {plural(threads, 'thread')}{condition}"
         return False, f"{plural(threads, 'thread')} of 2 recorded"
     if printed.split()[-1:] == [b"ran"]:
-        return False, "it runs, but the hook was not loaded in it, or found no room for its buffers"
+        return (
+            False,
+            "it runs, but it did not load the hook, or the hook found no room for its buffers",
+        )
     return False, "no interpreter was seen in it"

@@ -27,9 +27,13 @@ def check_limits(place: str | None) -> Check:
 
 
 LIMITS: dict[int, tuple[int, str, Remedy]] = {
-    resource.RLIMIT_FSIZE: (ENOUGH_FILE_SIZE, "files may have {} bytes", FILE_SIZE),
-    resource.RLIMIT_NOFILE: (ENOUGH_FILES, "{} files may be open", FILES),
-    resource.RLIMIT_AS: (ENOUGH_ADDRESSES, "a process may have {} bytes of addresses", ADDRESSES),
+    resource.RLIMIT_FSIZE: (ENOUGH_FILE_SIZE, "a file may have at most {} bytes", FILE_SIZE),
+    resource.RLIMIT_NOFILE: (ENOUGH_FILES, "at most {} files may be open", FILES),
+    resource.RLIMIT_AS: (
+        ENOUGH_ADDRESSES,
+        "a process may have at most {} bytes of address space",
+        ADDRESSES,
+    ),
 }
 
 
@@ -42,7 +46,7 @@ def judged(limits: Mapping[int, int], container: list[str], place: str | None) -
     ]
     text = "; ".join([*(words for words, _ in short), *container])
     if not short:
-        return Check(Status.OK, "limits", text or "none that ungil needs more than")
+        return Check(Status.OK, "limits", text or "none below what ungil needs")
     advice = "; ".join(remedy.sentence(place) for _, remedy in short)
     return Check(Status.WARN, "limits", text, advice)
 
@@ -64,10 +68,10 @@ def container_limits(groups: Path, memberships: str) -> list[str]:
     said: list[str] = []
     if shares:
         limit = f"the CPU is limited to {min(shares):g} processors"
-        said.append(f"{limit}; reports tell when that stopped a holder")
+        said.append(f"{limit}; reports say when the limit stopped a holder")
     if sizes:
         size = f"{min(sizes) // MEBIBYTE:,} MiB"
-        said.append(f"memory is limited to {size}, in which /dev/shm counts")
+        said.append(f"memory is limited to {size}, including /dev/shm")
     return said
 
 

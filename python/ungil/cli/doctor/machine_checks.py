@@ -71,7 +71,7 @@ def _tried(name: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
     except OSError as error:
-        return Check(Status.WARN, name, f"it cannot be tried: {reason(error)}", _remedy_of(error))
+        return Check(Status.WARN, name, f"ungil cannot try it: {reason(error)}", _remedy_of(error))
 
 
 def check_platform() -> Check:
@@ -86,7 +86,7 @@ def check_platform() -> Check:
     if libc not in ("glibc", "musl"):
         return Check(Status.FAIL, "platform", text, "use an image with glibc or musl")
     if machine not in ("x86_64", "aarch64"):
-        return Check(Status.FAIL, "platform", text, "ungil knows x86-64 and aarch64")
+        return Check(Status.FAIL, "platform", text, "ungil supports x86-64 and aarch64")
     return Check(Status.OK, "platform", text)
 
 
@@ -176,7 +176,7 @@ def _remedy_of(error: OSError) -> str:
         case errno.ENOSPC | errno.EDQUOT | errno.EROFS:
             return TEMPORARY.sentence(place)
         case _:
-            return "see whether this user may start programs and write files here"
+            return "check whether this user may start programs and write files here"
 
 
 def check_memory_of_others() -> Check:
@@ -184,20 +184,23 @@ def check_memory_of_others() -> Check:
     name = "read a child"
     # A filter may kill who makes the call, so another process makes it first.
     if _is_filtered() and kills_who_reads():
-        text = "a seccomp filter kills who reads a child, so long holds come without Python stacks"
+        text = (
+            "a seccomp filter kills a process that reads its child, so long holds have no Python "
+            "stacks"
+        )
         return Check(Status.WARN, name, text, READING.sentence(surroundings()))
     problem = read_a_child()
     if problem is None:
-        return Check(Status.OK, name, "allowed: long holds come with their Python stacks")
+        return Check(Status.OK, name, "allowed: long holds have their Python stacks")
     scope = text_of("/proc/sys/kernel/yama/ptrace_scope").strip()
-    text = f"{reason(problem)}: long holds come without Python stacks"
+    text = f"{reason(problem)}: long holds have no Python stacks"
     if scope == "2":
         advice = (
             f"sysctl kernel.yama.ptrace_scope=1 (it is 2), or {READING.sentence(surroundings())}"
         )
         return Check(Status.WARN, name, text, advice)
     if scope == "3":
-        advice = "kernel.yama.ptrace_scope is 3, which only another value at boot can change"
+        advice = "kernel.yama.ptrace_scope is 3, which can be changed only at boot"
         return Check(Status.WARN, name, text, advice)
     return Check(Status.WARN, name, text, READING.sentence(surroundings()))
 
@@ -224,9 +227,9 @@ def check_proc() -> Check:
     """What does not work without /proc, or with that of others."""
     if proc.is_mounted():
         lost = "reports have no Python stacks, and ungil policy and trace --pid do not work"
-        text = f"is of another PID namespace, where processes have other numbers: {lost}"
+        text = f"belongs to another PID namespace, where process ids differ: {lost}"
         return Check(Status.WARN, "/proc", text, proc.ADVICE)
-    lost = "reports have no names of threads and no Python stacks, and ungil.share does not work"
+    lost = "reports have no thread names and no Python stacks, and ungil.share does not work"
     text = f"not mounted: {lost}, nor do ungil policy and trace --pid"
     return Check(Status.WARN, "/proc", text, proc.ADVICE)
 
@@ -237,11 +240,11 @@ def check_temporary_folder() -> Check:
     advice = TEMPORARY.sentence(surroundings())
     if found is None:
         if _is_limited():
-            text = "no file can be written anywhere: files may have no bytes here (RLIMIT_FSIZE)"
+            text = "no file can be written: the limit on file sizes is 0 (RLIMIT_FSIZE)"
             return Check(Status.WARN, name, text, FILE_SIZE.sentence(surroundings()))
-        return Check(Status.WARN, name, "no folder for them can be written to", advice)
+        return Check(Status.WARN, name, "no folder for them is writable", advice)
     if wanted is not None and Path(wanted).absolute() != Path(found):
-        text = f"{wanted} cannot be written to, so they are in {found}"
+        text = f"{wanted} is not writable, so they are in {found}"
         return Check(Status.WARN, name, text, TEMPORARY.sentence(None))
     return Check(Status.OK, name, found)
 
@@ -256,8 +259,8 @@ def check_shared_memory() -> Check:
     place = surroundings()
     elsewhere = "the buffers of a recording are in a temporary folder"
     if temporary_folder() is None:
-        elsewhere = "there is no place for the buffers of a recording"
-    alone = "ungil policy and standby reach no program that ungil run has started"
+        elsewhere = "no place is left for the buffers of a recording"
+    alone = "ungil policy and standby cannot reach programs that ungil run started"
     try:
         facts = os.statvfs(SHARED_MEMORY)
     except OSError as error:

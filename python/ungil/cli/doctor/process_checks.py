@@ -12,7 +12,7 @@ from ungil.cli.doctor.remedy import ADDRESSES, FILE_SIZE, READING, SHARING
 from ungil.formatting import killed_by, printable
 
 PATIENCE_S = 60
-KILLED = "a seccomp filter kills who tries (SIGSYS)"
+KILLED = "a seccomp filter kills a process that tries (SIGSYS)"
 WAITS = "import sys; print(flush=True); sys.stdin.read()"
 # In a process that is no ancestor of that one: Yama lets a process trace its descendants.
 ATTACHES = """\
@@ -48,7 +48,7 @@ def check_attaching(place: str | None) -> Check:
     """Whether a running process that is no child can be recorded (`--pid`, dump, top, policy)."""
     name = "attach"
     if platform.machine() != "x86_64":
-        text = "running processes can be attached to on x86-64 only"
+        text = "ungil can attach to running processes on x86-64 only"
         return Check(Status.WARN, name, text, "start the program with: ungil run --standby")
     with subprocess.Popen(
         [sys.executable, "-S", "-c", WAITS],

@@ -84,7 +84,7 @@ TEMPORARY = Remedy(
     "--tmpfs /tmp",
     "mount an emptyDir at /tmp",
     "PrivateTmp=yes",
-    "set TMPDIR to a folder that can be written to",
+    "set TMPDIR to a writable folder",
 )
 SHARING = Remedy(
     "--security-opt seccomp=PROFILE, with a profile that allows memfd_create",
@@ -94,25 +94,25 @@ SHARING = Remedy(
 )
 FILE_SIZE = Remedy(
     "--ulimit fsize=-1",
-    "start the program by: sh -c 'ulimit -f unlimited && exec PROGRAM'",
+    "start the program with: sh -c 'ulimit -f unlimited && exec PROGRAM'",
     "LimitFSIZE=infinity",
     "ulimit -f unlimited",
 )
 FILES = Remedy(
     "--ulimit nofile=1024",
-    "start the program by: sh -c 'ulimit -n 1024 && exec PROGRAM'",
+    "start the program with: sh -c 'ulimit -n 1024 && exec PROGRAM'",
     "LimitNOFILE=1024",
     "ulimit -n 1024",
 )
 ADDRESSES = Remedy(
-    "--memory in place of a limit of addresses (ulimit -v)",
-    "set resources.limits.memory in place of ulimit -v",
-    "MemoryMax= in place of LimitAS=",
+    "--memory instead of a limit on address space (ulimit -v)",
+    "set resources.limits.memory instead of ulimit -v",
+    "MemoryMax= instead of LimitAS=",
     "ulimit -v unlimited",
 )
 PROCESSES = Remedy(
     "--pids-limit -1 --ulimit nproc=-1",
-    "have podPidsLimit of its node raised",
+    "ask for a higher podPidsLimit on its node",
     "TasksMax=infinity and LimitNPROC=infinity",
     "ulimit -u unlimited",
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from ungil.errors import Error
 
 SHARED_MEMORY = "/dev/shm"
-ADVICE = "set TMPDIR to a folder that can be written to"
+ADVICE = "set TMPDIR to a writable folder"
 
 
 @contextmanager
@@ -21,8 +21,8 @@ def workplace() -> Generator[Path]:
     try:
         folder = tempfile.TemporaryDirectory(prefix="ungil-doctor-", dir=place)
     except OSError as error:
-        what = f"no trace can be tried: neither a temporary folder nor {SHARED_MEMORY} can be"
-        raise Error(f"{what} written to; {ADVICE}") from error
+        what = f"ungil cannot try a trace: neither a temporary folder nor {SHARED_MEMORY} is"
+        raise Error(f"{what} writable; {ADVICE}") from error
     with folder as path:
         yield Path(path)
 

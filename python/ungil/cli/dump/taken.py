@@ -54,7 +54,9 @@ def dumps(pids: Iterable[int]) -> list[Dump]:
             elif (recorded := look_at_recorded(pid)) is not None:
                 done[pid] = _of_recorded(pid, json.loads(recorded))
             elif known.threads == 1:
-                done[pid] = _from_outside(pid, ("it has one thread, so nobody can wait for it",))
+                done[pid] = _from_outside(
+                    pid, ("it has one thread, so no other thread can wait for the GIL",)
+                )
             else:
                 try:
                     live.attach(pid)
@@ -101,7 +103,7 @@ def _of_recorded(pid: int, first: dict[str, Any]) -> Dump:
         told = look_at_recorded(pid)
         return first if told is None else json.loads(told)
 
-    note = "another ungil records it, whose account this is"
+    note = "another ungil records it; these numbers come from that recording"
     return _steady(pid, account, lambda: json.loads(stacks.read()), (note,))
 
 
@@ -149,9 +151,9 @@ def _agree(
 
 def _dump(pid: int, told: dict[str, Any], taken: Moment, notes: tuple[str, ...]) -> Dump:
     if told["not_recorded"]:
-        notes = (*notes, f"who waits is not seen: {told['not_recorded']}")
+        notes = (*notes, f"ungil cannot see which threads wait: {told['not_recorded']}")
     if lost := told["unrecorded_threads"]:
-        notes = (*notes, f"{lost} more threads are not seen")
+        notes = (*notes, f"{lost} more threads were not seen")
     known = process(pid)
     interval_ns = told["switch_interval_ns"]
     return Dump(
@@ -168,7 +170,7 @@ def _dump(pid: int, told: dict[str, Any], taken: Moment, notes: tuple[str, ...])
 def _without_account(pid: int, why: UsageError) -> Dump:
     """What can be seen of a process that cannot be attached to; `why` if that is nothing."""
     try:
-        return _from_outside(pid, (f"{why}; so nobody knows who waits, and since when",))
+        return _from_outside(pid, (f"{why}; which threads wait, and since when, is unknown",))
     except UsageError:
         raise why from None
 

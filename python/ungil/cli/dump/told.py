@@ -22,8 +22,8 @@ def print_dump(console: Console, dump: Dump) -> None:
         console.print(f"[dim]{_plain(note)}[/dim]", soft_wrap=True)
     if not dump.moment.steady:
         console.print(
-            "[dim]its GIL changes hands faster than stacks are read: "
-            "a stack may be a moment older or younger[/dim]"
+            "[dim]its GIL changes hands faster than ungil reads stacks: a stack may be slightly "
+            "older or newer than its state[/dim]"
         )
     for number in dump.moment.gils or [0]:
         console.print(f"\n{_sentence(dump, number)}")
@@ -114,7 +114,7 @@ def _headline(dump: Dump, thread: Thread) -> str:
         case "off":
             # A thread in a line of ungil's calls once a second only, and later if nothing runs it.
             is_sure = dump.moment.seen_s is not None and dump.policy in (None, "stock")
-            wants = "does not want it" if is_sure else "was not seen to want it"
+            wants = "does not want it" if is_sure else "was not seen waiting for it"
             return f"{who} [dim]{wants}[/dim]"
 
 

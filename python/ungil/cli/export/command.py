@@ -67,14 +67,14 @@ FORMATS = {
     type=click.Choice(["waited", "held"]),
     default="waited",
     show_default=True,
-    help="For collapsed: count the time that others waited for a stack, or the time that it held.",
+    help="For collapsed: weigh a stack by how long others waited for it, or by how long it held.",
 )
 @click.option(
     "--markers",
     type=click.IntRange(min=0),
     default=500_000,
     show_default=True,
-    help="For firefox: keep the longest holds and waits, at most so many.",
+    help="For firefox: keep this many of the longest holds and waits.",
 )
 @click.option("--from", "begin", metavar="T", help="Start here, as in ungil report.")
 @click.option("--to", "end", metavar="T", help="Stop here.")
@@ -96,7 +96,7 @@ def command(
     if output is None:
         output = Path(file).name.removesuffix(".pftrace") + FORMATS[name].suffix
     if name == "sqlite" and (output == "-" or _is_no_file(output)):
-        raise UsageError("a database cannot be written to a stream: name a file with -o")
+        raise UsageError("a database needs a file, not a stream: name one with -o")
     try:
         part = None
         if begin is not None or end is not None or last is not None:

@@ -80,7 +80,7 @@ class FanoutCommand(Command):
     help=f"How many run at once [default: auto; {COMMANDS_AT_ONCE} commands].",
 )
 @click.option("--timeout", type=float, metavar="S", help="Seconds that each try may take.")
-@click.option("--retries", type=int, default=0, metavar="N", help="How often to try again.")
+@click.option("--retries", type=int, default=0, metavar="N", help="How many times to try again.")
 @click.option(
     "--backoff",
     type=float,
@@ -235,9 +235,11 @@ def _form(asked: dict[str, bool], everything: bool) -> str:
     """How to print, as the name of an option."""
     forms = [name for name, is_asked in asked.items() if is_asked]
     if len(forms) > 1:
-        raise UsageError(f"{forms[0]} and {forms[1]} are two ways to print the same; leave one out")
+        raise UsageError(
+            f"{forms[0]} and {forms[1]} print the same outcomes in two ways; leave one out"
+        )
     if everything and forms not in ([], ["--table"]):
-        raise UsageError(f"--all is for the table, which {forms[0]} does not print")
+        raise UsageError(f"--all needs the table, which {forms[0]} does not print")
     if everything:
         return "--table"
     return forms[0] if forms else "--gather" if sys.stdout.isatty() else "--tag"
@@ -303,7 +305,7 @@ def _saving(folder: str | None, printer: Printer, target: Target) -> Printer:
     if folder is None:
         return printer
     if not target.is_command:
-        raise UsageError("--outdir is for the output of commands, and a function has none")
+        raise UsageError("--outdir saves the output of commands, and a function has none")
     from ungil.cli.fanout.saved import Saved
 
     try:

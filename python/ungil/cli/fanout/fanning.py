@@ -116,21 +116,21 @@ class Fanning:
         parts: list[str] = []
         # Threads that were left alone have no outcome.
         if cut := tally.cut + self._outcomes.running:
-            parts.append(f"{cut:,} cut off while they ran")
+            parts.append(f"{cut:,} stopped while they ran")
         if tally.not_run:
-            parts.append(f"{tally.not_run:,} waited to be tried again")
+            parts.append(f"{tally.not_run:,} waiting for another try")
         parts.append(self._not_started())
-        again = "; the same command does the rest" if self._journaled else ""
+        again = "; run the same command again to do the rest" if self._journaled else ""
         return f"stopped; not done: {', '.join(parts)}{again}"
 
     def _not_started(self) -> str:
         hosts = self._hosts
         if hosts.path == "-":
-            return "what was not read yet"
+            return "hosts that ungil had not read yet"
         names = [host.name for host in islice(hosts, _NAMES)]
         rest = len(names) + sum(1 for _ in hosts)
         if not rest:
-            return "all had started"
+            return "every host had started"
         which = ", ".join(names) + (", …" if rest > len(names) else "")
         return f"{rest:,} not started ({which})"
 

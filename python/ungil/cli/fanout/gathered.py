@@ -94,4 +94,4 @@ class Gathered:
         self._failures.print(sys.stderr)
         print(summary, file=sys.stderr)
         if self._failures.are_many:
-            print("every host is shown by --table --all, or as JSON by --json", file=sys.stderr)
+            print("--table --all shows every host, --json prints them as JSON", file=sys.stderr)

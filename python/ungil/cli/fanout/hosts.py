@@ -186,7 +186,7 @@ class Hosts:
         for mark, encoding in _WIDE_MARKS.items():
             if begin.startswith(mark):
                 raise UsageError(
-                    f"{self.name} is {encoding}, and hosts are UTF-8: convert it with "
+                    f"{self.name} is {encoding}, but hosts must be UTF-8: convert it with "
                     f"iconv -f {encoding} -t UTF-8"
                 )
         return begin.removeprefix(codecs.BOM_UTF8)
@@ -235,8 +235,8 @@ class Hosts:
                 break
         if len(words) > 1:
             raise _Mistake(
-                f"{len(words)} words where one host is expected; with more fields than one, "
-                "use CSV or JSON lines"
+                f"{len(words)} words, but a line is one host; for several fields, use CSV or JSON "
+                "lines"
             )
         name = _checked(words[0])
         return Host(name, {"host": name}, name)
@@ -253,7 +253,7 @@ class Hosts:
                     "and none of them is host"
                 )
             return names
-        raise UsageError(f"{self.name} is empty, where CSV has the names of its fields")
+        raise UsageError(f"{self.name} is empty, but the first line of CSV names the fields")
 
     def _row(self, line: bytes) -> Host | None:
         text = _decoded(line)
@@ -266,9 +266,9 @@ class Hosts:
         try:
             values = next(csv.reader(io.StringIO(text, newline=""), strict=True))
         except csv.Error as error:
-            raise _Mistake(f"no CSV ({error})") from None
+            raise _Mistake(f"not CSV ({error})") from None
         if len(values) != len(names):
-            raise _Mistake(f"{len(values)} fields, and the first line names {len(names)}")
+            raise _Mistake(f"{len(values)} fields, but the first line names {len(names)}")
         fields = {name: value.strip() for name, value in zip(names, values, strict=True)}
         return Host(_checked(fields["host"]), fields, fields)
 
@@ -279,7 +279,7 @@ class Hosts:
         try:
             value: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise _Mistake(f"no JSON ({error})") from None
+            raise _Mistake(f"not JSON ({error})") from None
         if isinstance(value, str):
             return Host(_checked(value), {"host": value}, value)
         if not isinstance(value, dict) or not isinstance(cast("Fields", value).get("host"), str):

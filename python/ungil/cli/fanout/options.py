@@ -38,7 +38,7 @@ def check_numbers(
     if retries < 0:
         raise UsageError(f"--retries {retries} is below 0")
     if not backoff >= 0:
-        raise UsageError(f"--backoff {backoff:g} is not a number of seconds from 0 up")
+        raise UsageError(f"--backoff {backoff:g} is not a number of seconds, 0 or more")
     if per_group is not None and per_group < 1:
         raise UsageError(f"--per-group {per_group} is below 1")
 
@@ -51,12 +51,12 @@ def check_engine(engine: str | None, mode: str) -> None:
         kind = engine_kind(engine)
     except ValueError:
         raise UsageError(
-            f"--engine {engine!r} is none of processes, processes:N (N from 1 up), dask, ray, and "
-            "the address of a cluster, tcp://HOST:PORT or ray://HOST:PORT"
+            f"--engine {engine!r} is not one of processes, processes:N (N at least 1), dask, ray, "
+            "or the address of a cluster, tcp://HOST:PORT or ray://HOST:PORT"
         ) from None
     if mode in ("lean", "green"):
         raise UsageError(
-            f"--engine {engine} and --mode {mode} do not go together: the workers of an engine run "
+            f"--engine {engine} and --mode {mode} cannot be combined: the workers of an engine run "
             "async functions on asyncio and others in threads; leave --mode out"
         )
     package = _PACKAGES.get(kind)
@@ -71,7 +71,7 @@ def check_mode(mode: str, target: Target) -> None:
     if target.is_command:
         if mode not in ("auto", "asyncio"):
             raise UsageError(
-                f"--mode {mode} is for a function, and a command runs as a process; leave it out"
+                f"--mode {mode} applies to functions, and a command runs as a process; leave it out"
             )
         return
     if is_async(target.fn):
@@ -82,7 +82,7 @@ def check_mode(mode: str, target: Target) -> None:
             )
     elif mode in ("lean", "asyncio"):
         raise UsageError(
-            f"{target.title} is no async def and cannot run in --mode {mode}; "
+            f"{target.title} is not an async def and cannot run in --mode {mode}; "
             "use --mode threads or green, or leave it out"
         )
 
@@ -91,7 +91,7 @@ def limit_of(text: str | None, target: Target) -> int | Literal["auto"]:
     """How many at once, or auto."""
     if text not in (None, "auto"):
         if not text.isdecimal() or int(text) < 1:
-            raise UsageError(f"--limit {text!r} is neither auto nor a number from 1 up")
+            raise UsageError(f"--limit {text!r} is neither auto nor a positive whole number")
         return _affordable(int(text)) if target.is_command else int(text)
     return COMMANDS_AT_ONCE if target.is_command else "auto"
 
@@ -108,7 +108,7 @@ def _affordable(commands: int) -> int:
         if needed > soft:
             commands = max(1, (soft - _FILES_OF_UNGIL) // _FILES_OF_A_COMMAND)
             print(
-                f"ungil: {commands:,} commands at once is what {hard:,} open files allow "
+                f"ungil: {commands:,} commands at once is the most that {hard:,} open files allow "
                 "(ulimit -Hn)",
                 file=sys.stderr,
             )
@@ -118,13 +118,13 @@ def _affordable(commands: int) -> int:
 def per_second(text: str) -> float:
     """A rate as people write it: 50, 50/s, 100/m, 0.5/s."""
     if not (parts := re.fullmatch(r"([\d.]+)(?:/([smh]?))?", text)):
-        raise UsageError(f"--rate {text!r} is no rate such as 50, 50/s or 100/m")
+        raise UsageError(f"--rate {text!r} is not a rate such as 50, 50/s or 100/m")
     try:
         rate = float(parts[1]) / _PER_SECOND[parts[2] or ""]
     except ValueError:
-        raise UsageError(f"--rate {text!r} is no rate such as 50, 50/s or 100/m") from None
+        raise UsageError(f"--rate {text!r} is not a rate such as 50, 50/s or 100/m") from None
     if not rate > 0:
-        raise UsageError(f"--rate {text!r} lets nothing start")
+        raise UsageError(f"--rate {text!r} never lets a host start; give a rate above 0")
     return rate
 
 

@@ -171,9 +171,9 @@ def remarks(outcome: Outcome) -> str:
 def said(error: BaseException) -> str:
     """What an exception says, with its name unless the text says it all."""
     if isinstance(error, Stopped):
-        return "waited to be tried again"
+        return "waiting for another try"
     if not isinstance(error, Exception):
-        return "ran when everything was stopped"
+        return "still running when the fan-out stopped"
     return sentence(error)
 
 

@@ -104,7 +104,7 @@ class Table:
             print_rows(rows, sys.stdout)
         print(summary)
         if self._failures.are_many:
-            print("every host is shown by --all, or as JSON by --json")
+            print("--all shows every host, --json prints them as JSON")
 
 
 class Row:

@@ -49,7 +49,8 @@ def find_target(words: Sequence[str], command: Sequence[str]) -> Callable[[Hosts
         raise UsageError(f"nothing to run; name module:function, or a command after --, {example}")
     if len(words) > 1 or not (names := _FUNCTION.fullmatch(words[0])):
         raise UsageError(
-            f"{shlex.join(words)!r} is no module:function; a command comes after --, {example}"
+            f"{shlex.join(words)!r} is not a module:function; to run a command, put it after --, "
+            f"{example}"
         )
     return functools.partial(_function, names[1], names[2])
 
@@ -65,7 +66,7 @@ def _command(words: Sequence[str], hosts: Hosts) -> Target:
     if hosts.fields is not None and (unknown := sorted(fields.difference(hosts.fields))):
         raise UsageError(
             f"the hosts of {hosts.name} have no field {unknown[0]!r}, only "
-            f"{', '.join(hosts.fields)}; write {{{{{unknown[0]}}}}} if the braces are meant"
+            f"{', '.join(hosts.fields)}; write {{{{{unknown[0]}}}}} to get the braces themselves"
         )
     if not CommandTemplate(words[:1]).fields and shutil.which(words[0]) is None:
         raise UsageError(f"there is no command {words[0]!r}")
@@ -144,7 +145,8 @@ def _imported(module: str, name: str, folder: str) -> Any:
             raise UsageError(_why_not(module, error)) from error
         hint = f"; write {module.removesuffix('.py')}:{name}" if module.endswith(".py") else ""
         raise UsageError(
-            f"there is no module {module!r}, neither here nor among the installed ones{hint}"
+            f"there is no module {module!r}, neither in this folder nor among the installed "
+            f"ones{hint}"
         ) from error
     except (Exception, SystemExit) as error:
         raise UsageError(_why_not(module, error)) from error

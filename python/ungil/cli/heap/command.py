@@ -92,7 +92,7 @@ def gc(name: str, as_json: bool) -> None:
         _print_json(name=name, **asdict(collected))
         return
     freed, dead = collected.freed_bytes, collected.dead
-    behind = f", cleaned up behind {plural(dead, 'dead process')}" if dead else ""
+    behind = f", cleaned up after {plural(dead, 'dead process')}" if dead else ""
     print(f"{name}: freed {size(freed)}{behind}")
 
 
@@ -107,7 +107,7 @@ def rm(name: str, force: bool, as_json: bool) -> None:
     living = [process["pid"] for process in row["processes"] if process["alive"]]
     if not force:
         if row["refused"] is not None:
-            raise Error(f"{row['refused']}; --force removes it, whoever uses it")
+            raise Error(f"{row['refused']}; --force removes it even if a process uses it")
         if living:
             raise Error(f"{name} is in use by {_who(living)}; --force removes its name")
     try:
@@ -209,13 +209,13 @@ def _print_statistics(name: str, told: Statistics) -> None:
         threads = plural(process.threads, "thread")
         text = Text(f"{process.pid}, since {_when(process.since)}, {threads}")
         if not process.alive:
-            text = Text(f"{process.pid}, dead, not cleaned up behind yet", style="yellow")
+            text = Text(f"{process.pid}, dead, not cleaned up yet", style="yellow")
         grid.add_row("process", text)
     if not told.processes:
-        grid.add_row("process", Text("none is attached", style="yellow"))
+        grid.add_row("process", Text("no process is attached", style="yellow"))
     for lock in told.locks:
         holder = f"held by process {lock.pid}" if lock.pid else "held by a process"
-        dead = "" if lock.alive else ", which is dead: the next one who wants it gets it"
+        dead = "" if lock.alive else ", which is dead: the next process that wants the lock gets it"
         grid.add_row("lock", Text(f"{lock.guards}, {holder}{dead}"))
     line_console(sys.stdout).print(grid)
 

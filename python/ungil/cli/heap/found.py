@@ -36,7 +36,7 @@ def find_all() -> Iterator[Found]:
             seen.add(identity)
             yield Found(name, path, is_named=True)
     if not proc.is_mounted():
-        raise Error(f"heaps without a name cannot be looked for: {proc.ABSENT}")
+        raise Error(f"ungil cannot look for heaps without a name: {proc.ABSENT}")
     folders = (folder.name for folder in Path("/proc").iterdir())
     for pid in sorted(int(name) for name in folders if name.isdecimal()):
         yield from _open_in(pid, seen)
@@ -53,7 +53,7 @@ def find(name: str) -> Found:
     try:
         heap = heap_files.is_heap(path)
     except PermissionError:
-        raise UsageError(f"process {pid} cannot be looked into: permission denied") from None
+        raise UsageError(f"process {pid} cannot be inspected: permission denied") from None
     except OSError:
         heap = False
     if not heap:
@@ -64,7 +64,9 @@ def find(name: str) -> Found:
 def find_named(name: str) -> Found:
     """Return the heap with that name; UsageError if there is none."""
     if "/" in name:
-        raise UsageError(f"{name!r} is no name: a heap without one goes with its last process")
+        raise UsageError(
+            f"{name!r} is not a name: a heap without one disappears with its last process"
+        )
     try:
         path = heap_files.path_of(name)
     except ValueError as error:

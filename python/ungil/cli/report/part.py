@@ -35,7 +35,7 @@ class Extent:
         if last is not None:
             length_s = _length(last)
             if length_s is None or length_s <= 0:
-                raise UsageError(f"--last {last!r} is not a length of time such as 30s or 5m")
+                raise UsageError(f"--last {last!r} is not a duration such as 30s or 5m")
             return max(beyond_ns - round(length_s * SECOND_NS), self.start_ns), beyond_ns
         begin_ns = self.start_ns if begin is None else self._moment("--from", begin)
         end_ns = beyond_ns if end is None else min(self._moment("--to", end), beyond_ns)
@@ -59,8 +59,8 @@ class Extent:
             at = datetime.fromisoformat(text).astimezone()
         except (ValueError, OverflowError) as error:
             raise UsageError(
-                f"{option} {text!r} is no moment: give seconds from the start (12.5), a time "
-                "(12:03:41) or a date and time (2026-01-31T12:03:41)"
+                f"{option} {text!r} is not a point in time: give seconds from the start (12.5), a "
+                "time (12:03:41) or a date and time (2026-01-31T12:03:41)"
             ) from error
         return self._at(option, text, at)
 
@@ -90,7 +90,7 @@ class Extent:
     def _start(self, option: str, text: str) -> datetime:
         if self.unix_ns is None:
             raise UsageError(
-                f"the trace does not say what time it was, so {option} {text!r} means nothing: "
+                f"the trace lacks the time of day, so {option} {text!r} cannot be found in it: "
                 "give seconds from its start"
             )
         return datetime.fromtimestamp(self.unix_ns / SECOND_NS).astimezone()

@@ -23,5 +23,5 @@ def readable(file: str) -> str:
         say(f"there is no {file!r}; this is the unfinished {found!r}")
     others = ", ".join(repr(path) for path in dead if path != found)
     if others:
-        say(f"recorders that were killed have also left: {others}")
+        say(f"killed recorders also left: {others}")
     return found

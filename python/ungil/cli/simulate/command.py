@@ -39,7 +39,7 @@ SCHEMA = 1
     "--policy",
     metavar="NAME",
     shell_complete=policies,
-    help="How to schedule [default: as recorded].",
+    help="Scheduling policy [default: as recorded].",
 )
 @click.option("--quantum", metavar="MS", help="Time slice [default: that of the policy].")
 @click.option("--interval", metavar="MS", help="CPython's own rules, with this switch interval.")

@@ -89,7 +89,7 @@ class Rules:
                 "--interval is CPython's own switch interval; a policy's time slice is --quantum"
             )
         if policy == "stock" and quantum is not None:
-            raise UsageError("--quantum is of ungil's policies; stock has an --interval")
+            raise UsageError("--quantum is for ungil's policies; for stock, give --interval")
         quantum_ms = None
         if interval is not None:
             policy, quantum_ms = "stock", milliseconds("--interval", interval)

@@ -164,7 +164,8 @@ def _worth(answer: Answer) -> str:
     recorded, reproduced = answer["recorded"]["waits"], answer["reproduced"]["waits"]
     under = _named(answer["recorded_under"])
     return (
-        f"The same simulation of {under}, which was recorded: waits p50 "
-        f"{_time(reproduced['p50_us'])} for {_time(recorded['p50_us'])}, p99 "
-        f"{_time(reproduced['p99_us'])} for {_time(recorded['p99_us'])}. Ranges are wider by that."
+        f"For {under}, as recorded, the simulation gives waits of p50 "
+        f"{_time(reproduced['p50_us'])} (recorded {_time(recorded['p50_us'])}) and p99 "
+        f"{_time(reproduced['p99_us'])} (recorded {_time(recorded['p99_us'])}). The ranges include "
+        "that error."
     )

@@ -51,4 +51,4 @@ class Top(App[None]):
         command = f"ungil policy {watched.pid} {policy}"
         if self.children_too:
             command += " --children"
-        self.last_words = f"the policy is what it was; to have {policy} again: {command}"
+        self.last_words = f"the policy is restored; to use {policy} again: {command}"

@@ -48,7 +48,7 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
     default="1",
     show_default=True,
     callback=_interval,
-    help="Time between two looks.",
+    help="Time between two updates.",
 )
 @click.option("--once", is_flag=True, help="Look once, print JSON, and exit. Needs --json.")
 @click.option("--json", "as_json", is_flag=True, help="With --once.")
@@ -61,9 +61,9 @@ def command(pid: int | None, children: bool, interval: float, once: bool, as_jso
     """
     if once or as_json:
         if not (once and as_json):
-            raise UsageError("--once and --json go together: a screen has no use for either alone")
+            raise UsageError("--once and --json must be given together")
         if pid is None:
-            raise UsageError("--once needs the number of a process: ungil top PID --once --json")
+            raise UsageError("--once needs the process id: ungil top PID --once --json")
         _print_once(pid, children, interval)
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

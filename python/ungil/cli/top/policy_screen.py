@@ -14,11 +14,11 @@ from textual.widgets.option_list import Option
 from ungil._native import POLICIES
 
 WHAT_FOR = {
-    "stock": "CPython's own: whoever the kernel wakes",
+    "stock": "CPython's own: the thread that the kernel wakes",
     "interactive": "threads that mostly wait go first",
-    "fair": "everyone gets the same time",
-    "batch": "long slices: few switches, much throughput",
-    "priority": "by the level that each thread has",
+    "fair": "every thread gets an equal share",
+    "batch": "long slices: few handoffs, high throughput",
+    "priority": "by the level of each thread",
 }
 
 

@@ -66,7 +66,7 @@ class ThreadsScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title")
-        yield Static("attached; the first look comes in a moment", id="gil")
+        yield Static("attached; the first numbers follow in a moment", id="gil")
         yield Static(id="holder")
         yield Static(id="effect")
         yield DataTable[Text](cursor_type="row", id="threads")

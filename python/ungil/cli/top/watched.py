@@ -31,8 +31,8 @@ class Watched:
         if look_at_recorded(pid) is not None:
             # A process tells one recorder at a time.
             raise UsageError(
-                f"another ungil records process {pid}, and ungil top would end that; "
-                f"wait for it, or look at one moment: ungil dump {pid}"
+                f"another ungil is recording process {pid}, and ungil top would end that "
+                f"recording; wait until it ends, or look once with: ungil dump {pid}"
             )
         self.pid = pid
         self._attached = Attached(follow_children=children)

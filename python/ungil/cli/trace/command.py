@@ -45,9 +45,9 @@ EXAMPLES = """\
   ungil trace gunicorn -w 4 app:app         a command and its Python children
   ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
   ungil trace --policy interactive app.py   what would it cost under another policy?
-  ungil trace --pid 4711 --for 10s          a process that runs already, for ten seconds
+  ungil trace --pid 4711 --for 10s          a running process, for ten seconds
   ungil trace --last 30s --on 'wait>50ms' app.py
-                                            for days: only what was before each stall
+                                            for days: only the seconds before each stall
 """
 
 # Where the processor's counter cannot be trusted although the kernel does.
@@ -88,7 +88,7 @@ class Create(Protocol):
     callback=process_number,
     metavar="PID",
     shell_complete=processes,
-    help="Record a process that already runs.",
+    help="Record a running process.",
 )
 @click.option(
     "--for",
@@ -130,7 +130,7 @@ def command(
     and ungil exits with its status. Its Python children are recorded, too. The report goes to
     stderr.
 
-    With --pid, ungil records a process that already runs (CPython 3.8 or newer), and the children
+    With --pid, ungil records a running process (CPython 3.8 or newer), and the children
     that it forks from then on. It stops when the time is up, at Ctrl-C, or when the process ends.
     Then it takes out its hook, and the process goes on. ungil needs the right to trace the process,
     unless `ungil run --standby` started it.
@@ -141,13 +141,13 @@ def command(
     """
     if pid is not None:
         if words:
-            raise UsageError(f"--pid records a process that runs; leave out {words[0]!r}")
+            raise UsageError(f"--pid records a running process; leave out {words[0]!r}")
         if policy is not None or quantum is not None or priorities:
             raise UsageError(
                 "--pid records under the policy that the process has; ungil policy changes it"
             )
     elif duration is not None:
-        raise UsageError("--for goes with --pid; a PROGRAM is recorded until its end")
+        raise UsageError("--for needs --pid; a PROGRAM is recorded until it ends")
     for_ns = None if duration is None else parse_duration(duration, "--for")
     program = find_program(words, "trace") if pid is None else None
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
@@ -157,13 +157,17 @@ def command(
         raise UsageError(f"the page and the JSON cannot both be written to {page!r}")
     flight = new_flight(last, conditions, max_files)
     if flight is not None and json_path is not None:
-        raise UsageError("--json goes with a whole trace; ungil report --json reads a snapshot")
+        raise UsageError(
+            "--json cannot be combined with --last; ungil report --json reads a snapshot"
+        )
     if flight is not None and page is not None:
-        raise UsageError("--html goes with a whole trace; ungil report --html reads a snapshot")
+        raise UsageError(
+            "--html cannot be combined with --last; ungil report --html reads a snapshot"
+        )
     if page is not None:
         writable(page, output)
     if flight is not None and force:
-        raise UsageError("--force goes with a whole trace; snapshots never replace a file")
+        raise UsageError("--force cannot be combined with --last; snapshots never replace a file")
     counter = _may_use_counter()
     if program is not None and variables[POLICY] != DEFAULT_POLICY:
         warn_if_unscheduled(program)
@@ -254,7 +258,7 @@ def _told(what: str) -> Generator[None]:
 def _what_is_missing(path: str, why: str, place: str) -> str:
     """A sentence about a trace that was to be `path`."""
     if place == path:
-        return f"the trace {path!r} is not complete: {native_reason(why)}"
+        return f"the trace {path!r} is incomplete: {native_reason(why)}"
     return f"the trace is in {place!r} and could not be named {path!r}: {native_reason(why)}"
 
 
@@ -263,8 +267,8 @@ def _may_use_counter() -> bool:
     clock = os.environ.get(CLOCK, "")
     if clock not in ("", MONOTONIC):
         raise UsageError(
-            f"{CLOCK} is {clock!r}; it can only be {MONOTONIC!r}, which takes all times from the "
-            "kernel's clock, or unset"
+            f"{CLOCK} is {clock!r}; set it to {MONOTONIC!r} to take all times from the "
+            "kernel's clock, or unset it"
         )
     return clock != MONOTONIC
 

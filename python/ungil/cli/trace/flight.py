@@ -42,7 +42,7 @@ def flight_options(function: F) -> F:
             "conditions",
             metavar="CONDITION",
             multiple=True,
-            help="Write them when a thread waits ('wait>50ms') or holds ('hold>100ms') longer.",
+            help="Write them when a wait ('wait>50ms') or a hold ('hold>100ms') is longer.",
         ),
         click.option(
             "--max-files",
@@ -62,7 +62,7 @@ def new_flight(
     if last is None:
         for option, value in (("--on", conditions), ("--max-files", max_files)):
             if value:
-                raise UsageError(f"{option} goes with --last, which says how much is kept")
+                raise UsageError(f"{option} needs --last, which says how much to keep")
         return None
     return Flight(
         last_s=parse_duration(last, "--last") / 1e9,

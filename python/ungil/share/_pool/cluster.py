@@ -49,7 +49,7 @@ class Cluster:
     @property
     def heap(self) -> Heap:
         """Raises EngineError: memory is of one machine."""
-        raise EngineError("the tasks of a cluster go through no heap")
+        raise EngineError("the tasks of a cluster do not go through a heap")
 
     def send(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], limit: float, retries: int
@@ -59,8 +59,8 @@ class Cluster:
             raise RuntimeError("cannot schedule new futures after shutdown")
         if limit:
             raise ValueError(
-                f"task_timeout={limit:g} is for the workers of this machine: a cluster's are not"
-                " ended by it"
+                f"task_timeout={limit:g} is for workers on this machine: it cannot end those of a "
+                "cluster"
             )
         future: Future[Any] = Future()
         inner = self.start(fn, args, kwargs, retries)
@@ -218,8 +218,8 @@ def cluster(engine: Any) -> Cluster:
     if engine == "ray" or engine.startswith("ray://"):
         return Ray(engine)
     raise ValueError(
-        f'engine must be "dask", "ray", the address of a cluster or a distributed.Client, and not'
-        f" {engine!r}"
+        f'engine must be "dask", "ray", the address of a cluster or a distributed.Client, not '
+        f"{engine!r}"
     )
 
 

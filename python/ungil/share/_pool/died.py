@@ -8,7 +8,7 @@ from ungil import errors
 class WorkerDied(errors.WorkerDied, BrokenProcessPool):
     """The worker of a task died while it ran the task, and no retry was left.
 
-    Only this task has failed; the pool goes on. It is a BrokenProcessPool for the sake of code that
+    Only this task failed; the pool goes on. It is a BrokenProcessPool, because existing code
     expects one. `task` is the number of the task and the name of its function, `pid` the worker,
     `signal` the number of what killed it, None if it ended by itself.
     """

@@ -45,9 +45,9 @@ def mapped(
 ) -> Iterator[Any]:
     """Submit what `buffersize` allows, at once, and return an iterator over the results."""
     if chunksize < 1:
-        raise ValueError(f"chunksize must be >= 1, and not {chunksize}")
+        raise ValueError(f"chunksize must be >= 1, not {chunksize}")
     if buffersize is not None and buffersize < 1:
-        raise ValueError(f"buffersize must be None or > 0, and not {buffersize}")
+        raise ValueError(f"buffersize must be None or > 0, not {buffersize}")
     end = None if timeout is None else time.monotonic() + timeout
     run = _Run(submit, fn, iterables, chunksize, ordered, end)
     total = _total(iterables)

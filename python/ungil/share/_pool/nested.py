@@ -116,7 +116,6 @@ def found(token: str, limit: float, retries: int) -> object:
 def _of(token: str) -> Here:
     if _here is None or _here.line.token != token or _here.pid != os.getpid():
         raise RuntimeError(
-            "a pool can be used by the process that made it and by its workers, and not by"
-            " others: make a pool there"
+            "only the process that made a pool and its workers can use it: make another pool here"
         )
     return _here

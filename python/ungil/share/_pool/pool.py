@@ -39,13 +39,13 @@ class PoolTasks(Executor):
         self._retries = retries
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Have a worker call `fn(*args, **kwargs)`, and return the future of that.
+        """Have a worker call `fn(*args, **kwargs)`; return the future of that call.
 
-        Function, arguments and result are copied, as pickle does it, but for shared objects: these
-        are the same ones there. In a worker it submits a task of a task.
+        Function, arguments and result are pickled, except shared objects, which are the same
+        objects in the worker. In a worker, it submits a task of a task.
 
         Raises RuntimeError after `shutdown`, BrokenProcessPool if workers cannot start, MemoryError
-        if the heap is full. What cannot be pickled is told by the future.
+        if the heap is full. The future reports what cannot be pickled.
         """
         if self._core.is_foreign:
             return nested.submit(self._core.line, self._limit, self._retries, fn, args, kwargs)
@@ -65,12 +65,13 @@ class PoolTasks(Executor):
         """Return an iterator over the results of `fn` for the items of `iterables`.
 
         A task is `chunksize` calls. At most `buffersize` tasks are under way, or have results that
-        nobody has taken: the iterables are read only as far, so that they may be endless; with
+        nobody has taken: the iterables are read only that far, so they may be endless; with
         None all are submitted at once. With `ordered=False` results come as tasks end. After each
-        result `progress(done, total)` is called, total being None if the iterables do not tell.
+        result `progress(done, total)` is called, where total is None if the iterables have no
+        length.
 
         The iterator raises what a call raised, and TimeoutError `timeout` seconds after this call;
-        what is still in the line is cancelled then.
+        tasks that still wait are cancelled then.
         """
         return mapped(
             self.submit,
@@ -92,7 +93,7 @@ class PoolTasks(Executor):
         return PoolTasks(self._pool, self._core, *_limits(task_timeout, retries))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more tasks; those that are there run to their end, but for cancelled ones.
+        """Take no more tasks; submitted ones run to their end, except cancelled ones.
 
         With `wait` it returns when all workers have ended.
         """
@@ -108,7 +109,7 @@ class PoolTasks(Executor):
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         line: Line | None = getattr(self._core, "line", None)
         if line is None:
-            raise TypeError("a pool upon a cluster cannot be given to its tasks")
+            raise TypeError("a pool on a cluster cannot be passed to its tasks")
         return nested.found, (line.token, self._limit, self._retries)
 
 
@@ -119,26 +120,26 @@ class Pool(PoolTasks):
             for size in pool.map(os.path.getsize, paths, chunksize=100):
                 ...
 
-    Tasks and results go through a heap, `heap` or one of the pool's own. A worker that dies, by
-    SIGKILL, for want of memory or by a crash, fails its own task alone, with `WorkerDied`, or has
-    it run again up to `retries` times; another worker takes its place.
+    Tasks and results go through a heap, `heap` or one of the pool's own. If a worker dies (killed,
+    out of memory, crashed), only its own task fails, with `WorkerDied`, or runs again up to
+    `retries` times; another worker takes its place.
 
     There are `max_workers`, by default one for each processor that this process may use. Each calls
     `initializer(*initargs)` first, and ends after `max_tasks_per_child` tasks. `mp_context` is a
     context of multiprocessing or the name of one: "fork", "spawn" or "forkserver". By default it is
     multiprocessing's own, and "spawn" with `max_tasks_per_child`. As there, forked workers start
-    with the first task, others as they are wanted.
+    with the first task, others when they are needed.
 
     `task_timeout` and `retries` are those of `limited`, for all tasks. Ctrl-C in a `with` block
     interrupts the tasks that run and cancels the others. When the program ends, tasks are run to
     their end first.
 
     With `engine` the same calls go to a cluster: "dask", "ray", the address of one
-    (`tcp://HOST:PORT`, `ray://HOST:PORT`) or a `distributed.Client`. What concerns workers of this
-    machine is then left out, and refused otherwise; how often a task of a worker that died runs
-    again, Dask is told by its own configuration.
+    (`tcp://HOST:PORT`, `ray://HOST:PORT`) or a `distributed.Client`. Options for workers on this
+    machine must then be left out. How often Dask runs the task of a dead worker again is set in
+    Dask's own configuration.
 
-    Raises ValueError or TypeError for what cannot be, EngineError if no cluster answers.
+    Raises ValueError or TypeError for impossible options, EngineError if no cluster answers.
     """
 
     def __init__(
@@ -170,11 +171,11 @@ class Pool(PoolTasks):
             return
         size = len(os.sched_getaffinity(0)) if max_workers is None else max_workers
         if size <= 0:
-            raise ValueError(f"max_workers must be greater than 0, and not {size}")
+            raise ValueError(f"max_workers must be greater than 0, not {size}")
         if initializer is not None and not callable(initializer):
-            raise TypeError(f"initializer must be a callable, and not {initializer!r}")
+            raise TypeError(f"initializer must be a callable, not {initializer!r}")
         if max_tasks_per_child is not None and max_tasks_per_child < 1:
-            raise ValueError(f"max_tasks_per_child must be >= 1, and not {max_tasks_per_child}")
+            raise ValueError(f"max_tasks_per_child must be >= 1, not {max_tasks_per_child}")
         if mp_context is None:
             method = None if max_tasks_per_child is None else "spawn"
             mp_context = multiprocessing.get_context(method)
@@ -210,21 +211,21 @@ class Pool(PoolTasks):
 
     @property
     def max_workers(self) -> int:
-        """How many workers there are at most, but for those of tasks that wait for tasks."""
+        """How many workers there are at most, without those added for tasks that wait for tasks."""
         return self._core.staff.size
 
     def worker_pids(self) -> list[int]:
-        """Return the process ids of the workers that there are now."""
+        """Return the process ids of the current workers."""
         return [*self._core.staff.processes]
 
     def kill_workers(self) -> None:
-        """End everything at once: tasks that are under way or in the line fail.
+        """End everything at once: running and waiting tasks fail.
 
         They raise BrokenProcessPool, and the pool takes no more.
         """
         if not self._core.is_foreign:
             self._core.close()
-            self._core.break_off("the workers were killed by kill_workers()")
+            self._core.break_off("kill_workers() killed the workers")
             self._core.staff.join()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -243,15 +244,15 @@ def _of_this_machine(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise ValueError(
-                f"{name}={value!r} is for the workers of this machine: leave it out with an engine"
+                f"{name}={value!r} is for workers on this machine: leave it out with an engine"
             )
 
 
 def _limits(task_timeout: float | None, retries: int) -> tuple[float, int]:
     if task_timeout is not None and not task_timeout > 0:
-        raise ValueError(f"task_timeout must be more than 0 seconds, and not {task_timeout}")
+        raise ValueError(f"task_timeout must be more than 0 seconds, not {task_timeout}")
     if retries < 0:
-        raise ValueError(f"retries must be 0 or more, and not {retries}")
+        raise ValueError(f"retries must be 0 or more, not {retries}")
     return task_timeout or 0.0, retries
 
 

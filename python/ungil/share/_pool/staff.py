@@ -161,7 +161,8 @@ class Staff:
             with core.lock:
                 if by not in self._asking and len(self._asking) >= _MOST_ASKING:
                     raise RuntimeError(
-                        f"{_MOST_ASKING} workers wait for tasks of their tasks: nest them less deep"
+                        f"{_MOST_ASKING} workers wait for tasks of their own tasks: nest tasks "
+                        "less deeply"
                     )
                 future = core.send_call(called, name, limit, retries)
                 self._asking[by] = self._asking.get(by, 0) + 1
@@ -333,7 +334,7 @@ class Staff:
             return
         self._core.break_off(
             self._no_start
-            or f"{self._failed_starts} workers ended before they had begun, the last one"
+            or f"{self._failed_starts} workers ended before they could start, the last one"
             f" {end_of(status)}; a program that starts processes does so below"
             ' `if __name__ == "__main__":`, as each of them imports it again'
         )

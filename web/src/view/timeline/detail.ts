@@ -12,7 +12,7 @@ import { element, name, replace, type Child } from "../dom";
 const PARTIES = 6;
 
 const ENDINGS: Record<number, string> = {
-  [End.Voluntary]: "released it freely",
+  [End.Voluntary]: "released it voluntarily",
   [End.Forced]: "was forced to release it",
   [End.Unseen]: "released it unseen: events were lost",
   [End.Cut]: "held it to the end of what was recorded",
@@ -93,7 +93,7 @@ function waitWords(
   const said: Child[] = [];
   if (picked.asks && picked.firstAsk !== null) {
     said.push(
-      `It asked the holder to let go after ${time(picked.firstAsk - picked.begin)}`,
+      `It asked the holder to release the GIL after ${time(picked.firstAsk - picked.begin)}`,
       picked.asks > 1 ? ` (${plural(picked.asks, "drop request")}). ` : ". ",
     );
   }
@@ -107,7 +107,7 @@ function waitWords(
 
 function holdWords(picked: Explanation, time: (units: number) => string): HTMLElement {
   const said: string[] = [];
-  if (picked.how !== null) said.push(`Then it ${ENDINGS[picked.how] ?? "let go"}. `);
+  if (picked.how !== null) said.push(`Then it ${ENDINGS[picked.how] ?? "released it"}. `);
   if (picked.asks && picked.firstAsk !== null) {
     said.push(
       `${plural(picked.asks, "drop request")}; after the first it went on for ` +
@@ -144,7 +144,7 @@ function parties(
   function line(party: Party): HTMLElement {
     const amount = element("span", { class: "amount" }, time(party.time));
     if (party.lane < 0) {
-      return element("li", {}, amount, "nobody: it was on its way to the next holder");
+      return element("li", {}, amount, "nobody: it was being handed over");
     }
     const go = (): void => {
       actions.pick(party.lane, party.from, party.to);

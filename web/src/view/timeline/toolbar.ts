@@ -38,10 +38,10 @@ export function legend(): HTMLElement {
   return element(
     "p",
     { class: "legend" },
-    entry("hold", "holds the GIL (a colour each)"),
+    entry("hold", "holds the GIL (one colour for each thread)"),
     entry("waits", "waits for it"),
     entry("idle", "idle"),
-    entry("not-run", "descheduled: holds, and the kernel does not run it"),
+    entry("not-run", "descheduled: holds the GIL, but the kernel does not run it"),
     entry("forced", "forced release"),
     entry("asked", "drop request"),
   );

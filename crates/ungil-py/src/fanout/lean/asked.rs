@@ -16,7 +16,7 @@ pub struct Asked;
 impl Asked {
     #[expect(clippy::unused_self, reason = "Python calls it with one")]
     fn __repr__(&self) -> &'static str {
-        "<a wait for the lean fan-out that drives coroutines in this thread>"
+        "<a wait for the lean fan-out that runs coroutines in this thread>"
     }
 }
 

@@ -141,7 +141,7 @@ pub fn connect<'py>(host: &Bound<'py, PyAny>, port: i64) -> PyResult<Bound<'py, 
         host.call_method1("encode", ("idna",))?.extract()?
     };
     let name = CString::new(name)
-        .map_err(|_| PyValueError::new_err(format!("host={host:?} has a zero character")))?;
+        .map_err(|_| PyValueError::new_err(format!("host={host:?} contains a NUL character")))?;
     let connect = lean::connect::Connect::to_name(Arc::new(Lookup::new(name, number)));
     connecting(py, Connect::new(place, connect))
 }

@@ -54,7 +54,7 @@ impl Connection {
     }
 
     /// A line with its end, `b"\n"`. What the last one lacks of it is not added; `b""` at the end.
-    /// Raises ValueError for one longer than `limit` bytes: a peer that never ends a line shall not
+    /// Raises ValueError for one longer than `limit` bytes: a peer that never ends a line must not
     /// fill the memory.
     #[pyo3(signature = (*, limit = 65_536))]
     fn read_line(slf: Bound<'_, Self>, limit: usize) -> Operation {
@@ -62,12 +62,14 @@ impl Connection {
         reading(slf, Until::Separator { separator, limit, or_end: true })
     }
 
-    /// Everything up to `separator`, and that. Raises EOFError if the peer ends before it, and
+    /// Everything up to and including `separator`. Raises EOFError if the peer ends before it, and
     /// ValueError if it does not come within `limit` bytes.
     #[pyo3(signature = (separator, /, *, limit = 65_536))]
     fn read_until(slf: Bound<'_, Self>, separator: Vec<u8>, limit: usize) -> PyResult<Operation> {
         if separator.is_empty() {
-            return Err(PyValueError::new_err("read_until(b\"\"): there is nothing to wait for"));
+            return Err(PyValueError::new_err(
+                "read_until(b\"\"): the separator must not be empty",
+            ));
         }
         Ok(reading(slf, Until::Separator { separator, limit, or_end: false }))
     }

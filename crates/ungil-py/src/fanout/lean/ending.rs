@@ -8,8 +8,9 @@ create_exception!(
     ungil.fanout,
     Cancelled,
     PyBaseException,
-    "Raised in a coroutine of a lean fan-out where it waits, when its time is over or nobody waits \
-     for it any more.\n\nA BaseException, so that `except Exception` does not catch it. Under \
+    "Raised in a coroutine of a lean fan-out where it waits, when it has reached its time-out or \
+     nobody waits for it any more.\n\nA BaseException, so that `except Exception` does not catch \
+     it. Under \
      asyncio, asyncio.CancelledError is in its place."
 );
 
@@ -34,8 +35,8 @@ pub fn cancellation(py: Python<'_>) -> Py<PyBaseException> {
 pub fn timed_out(py: Python<'_>, seconds: f64, end: Option<End>) -> Py<PyBaseException> {
     let error = PyTimeoutError::new_err(format!("not done within {seconds} s"));
     match end {
-        None => note(py, &error, "it has caught its cancellation, and goes on"),
-        Some(Ok(_)) => note(py, &error, "it has caught its cancellation, and returned"),
+        None => note(py, &error, "it caught its cancellation, and goes on"),
+        Some(Ok(_)) => note(py, &error, "it caught its cancellation, and returned"),
         // Its traceback tells what it was waiting for, or what failed while it was cleaning up.
         Some(Err(cause)) => error.set_cause(py, Some(cause)),
     }
@@ -52,8 +53,8 @@ pub fn foreign(name: &str, yielded: &Bound<'_, PyAny>) -> Py<PyBaseException> {
         let kind = yielded.get_type();
         let kind = kind.fully_qualified_name().map_or_else(|_| "?".into(), |name| name.to_string());
         format!(
-            "{name} awaits {kind}, which mode=\"lean\" does not know: it knows only the functions \
-             of ungil.fanout"
+            "{name} awaits {kind}, which mode=\"lean\" cannot wait for: use the functions of \
+             ungil.fanout"
         )
     };
     PyRuntimeError::new_err(text).into_value(py)

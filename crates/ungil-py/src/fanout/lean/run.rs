@@ -51,8 +51,8 @@ impl Lean {
         self.check_process()?;
         if hand::driver().is_some() {
             return Err(PyRuntimeError::new_err(
-                "a fan-out inside of a coroutine of a lean fan-out would keep all its others \
-                 waiting: give the outer one the items of the inner, or use Fanout on asyncio",
+                "a fan-out inside a coroutine of a lean fan-out would block all other coroutines: \
+                 give the outer fan-out the items of the inner one, or use Fanout on asyncio",
             ));
         }
         let _driving = Driving::begin(self.number);
@@ -95,8 +95,8 @@ impl Lean {
             return Ok(());
         }
         Err(PyRuntimeError::new_err(format!(
-            "this fan-out belongs to process {}, which has forked this one: leave a forked child \
-             with os._exit(), or use subprocess",
+            "this fan-out belongs to process {}, which forked this one: end a forked child with \
+             os._exit(), or use subprocess",
             self.process
         )))
     }
@@ -250,7 +250,8 @@ impl Lean {
 fn borrowed<'py>(lean: &Bound<'py, Lean>) -> PyResult<PyRefMut<'py, Lean>> {
     lean.try_borrow_mut().map_err(|_| {
         PyRuntimeError::new_err(
-            "this fan-out is being iterated: only one thread can do that, and none of its items",
+            "this fan-out is already being iterated: only one thread can do that, and none of its \
+             items can",
         )
     })
 }

@@ -95,7 +95,7 @@ fn unread(connection: &Connection, error: ReadError) -> PyErr {
             PyEOFError::new_err(format!("{place} has closed the connection {what}"))
         }
         ReadError::TooLong { arrived, limit } => PyValueError::new_err(format!(
-            "{place} has sent {arrived} bytes without the end that was waited for: more than \
+            "{place} has sent {arrived} bytes without the separator: that is more than \
              limit={limit}"
         )),
     }

@@ -44,10 +44,10 @@ fn wait(file: &Bound<'_, PyAny>, direction: Direction) -> PyResult<Operation> {
         None => file.clone(),
     };
     let fd: RawFd = number.extract().map_err(|_| {
-        PyTypeError::new_err(format!("{file:?} is no descriptor and has no fileno()"))
+        PyTypeError::new_err(format!("{file:?} is not a descriptor and has no fileno()"))
     })?;
     if fd < 0 {
-        return Err(PyValueError::new_err(format!("{fd} is no open descriptor")));
+        return Err(PyValueError::new_err(format!("{fd} is not an open descriptor")));
     }
     Ok(Operation::wait(Want::Ready { fd, direction, belongs: Belongs::User }))
 }

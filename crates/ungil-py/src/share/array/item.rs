@@ -73,7 +73,7 @@ pub fn sound(format: &[u8]) -> PyResult<Vec<u8>> {
     });
     if has_address || format.contains(&0) {
         return Err(PyBufferError::new_err(
-            "the format of this array has Python objects or addresses in it, which are not shared",
+            "the format of this array contains Python objects or addresses, which cannot be shared",
         ));
     }
     Ok(format.to_vec())

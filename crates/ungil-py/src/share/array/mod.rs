@@ -72,15 +72,15 @@ impl Array {
             },
         };
         let bytes = layout.row_bytes();
-        let row_bytes = bytes
-            .ok_or_else(|| PyMemoryError::new_err("an array of so many bytes is impossible"))?;
+        let row_bytes =
+            bytes.ok_or_else(|| PyMemoryError::new_err("an array of this size is impossible"))?;
         let number =
             Number::of(&layout.format).filter(|number| number.bytes() == layout.item_bytes);
         let made = Self { place, layout, row_bytes, number };
         if let Place::Wanted(Wanted { source: Some(source), rows, .. }) = &made.place
             && row_bytes.checked_mul(*rows) != Some(source.bytes())
         {
-            return Err(PyValueError::new_err("the data are not as large as the shape says"));
+            return Err(PyValueError::new_err("the size of the data does not match the shape"));
         }
         Ok(made)
     }
@@ -152,7 +152,7 @@ impl Array {
         let place = self.number_at(index)?;
         let number = place.number;
         if number == Number::Bool {
-            return Err(PyTypeError::new_err("to a bool nothing is added: use cas"));
+            return Err(PyTypeError::new_err("a bool cannot be added to: use cas"));
         }
         // What is taken away from an unsigned number is in its range, with another sign.
         let summand = match (number, value.extract::<i64>()) {
@@ -232,7 +232,9 @@ impl Array {
     fn extend_by(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
         let source = Lent::by(source)?;
         if self.row_bytes == 0 || !source.bytes().is_multiple_of(self.row_bytes) {
-            return Err(PyValueError::new_err("the rows are of another length"));
+            return Err(PyValueError::new_err(
+                "the rows have another length than those of the array",
+            ));
         }
         let (heap, at) = self.place.found()?;
         let rows = source.bytes() / self.row_bytes;
@@ -282,7 +284,7 @@ impl Array {
         let is_other_number = this.number.is_none() && Number::of(&this.layout.format).is_some();
         if is_other_number || shape.bytes().unsigned_abs() > memory.bytes {
             return Err(PyBufferError::new_err(
-                "the heap is damaged: an array says what it is not",
+                "the heap is damaged: an array contradicts its own header",
             ));
         }
         // SAFETY: Python gives a place for a view, and releases it by the method of the buffer, which
@@ -352,11 +354,9 @@ impl Array {
     fn number_at(&self, key: &Bound<'_, PyAny>) -> PyResult<array::Place> {
         self.find(key)?.ok_or_else(|| {
             PyTypeError::new_err(match self.number {
-                Some(_) => {
-                    "one number is meant by as many integers as the array has axes".to_owned()
-                }
+                Some(_) => "an index needs one integer for each axis of the array".to_owned(),
                 None => format!(
-                    "this works on items that are one number of up to 8 bytes, not on those of \
+                    "this works on items of one number with at most 8 bytes, not on items of \
                      format {}",
                     self.layout.format.escape_ascii()
                 ),

@@ -36,8 +36,8 @@ pub fn freeze<'py>(
     if !is_container(given) {
         let name = given.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
-            "freeze takes a dict, a list, a tuple or a set with all that is in it, not {}: it is of type \
-             {name}",
+            "freeze() takes a dict, a list, a tuple or a set, with all that it contains; {} is of \
+             type {name}",
             super::sharing::brief(given)?
         )));
     }
@@ -181,8 +181,8 @@ impl<'py> Freezing<'py, '_> {
             Taken::Unfit(reason) if reason.starts_with("it is of type") => {
                 let name = given.get_type().name()?;
                 Err(Failure::unfit(format!(
-                    "it is of type {name}; freeze a dict or a list of what it consists of, or wrap it \
-                     in share.Pickled"
+                    "it is of type {name}; freeze its parts in a dict or a list instead, or wrap \
+                     it in share.Pickled"
                 )))
             }
             Taken::Unfit(reason) => Err(Failure::unfit(reason)),
@@ -197,7 +197,7 @@ impl<'py> Freezing<'py, '_> {
             return Ok(*known);
         }
         if self.open.contains(&address) {
-            return Err(Failure::unfit("it contains itself, and what is frozen cannot"));
+            return Err(Failure::unfit("it contains itself, and a frozen structure cannot"));
         }
         self.open.push(address);
         let made = self.contents(given);

@@ -101,7 +101,9 @@ fn learn<T: PyClass<Frozen = True> + Sync + Clone + Into<PyClassInitializer<T>>>
     if inside + size_of::<T>() == size {
         Ok(inside)
     } else {
-        Err(PyRuntimeError::new_err("objects of this class have more in them than their contents"))
+        Err(PyRuntimeError::new_err(
+            "objects of this class have attributes that a frozen structure cannot hold",
+        ))
     }
 }
 

@@ -49,8 +49,8 @@ pub fn of_table<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match table.sorted {
         Sorted::Not => Err(PyTypeError::new_err(
-            "these keys stand in no common order: they are of several types, or of one without an \
-             order; keys that are all str, all bytes or all numbers do",
+            "these keys have no common order, because their types differ or have no order; use \
+             keys that are all str, all bytes or all numbers",
         )),
         Sorted::Few => {
             let keys = Ranked { opened: opened.clone(), table: *table, first: 0 };
@@ -60,7 +60,7 @@ pub fn of_table<'py>(
         Sorted::Already | Sorted::Listed => {
             let rank = |border: &Bound<'py, PyAny>, included| -> PyResult<usize> {
                 let incomparable = || {
-                    let text = format!("{border:?} does not compare with these keys");
+                    let text = format!("{border:?} cannot be compared with these keys");
                     PyTypeError::new_err(text)
                 };
                 let value = convert::plain(border)?.ok_or_else(incomparable)?;

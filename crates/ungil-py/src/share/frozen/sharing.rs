@@ -82,13 +82,13 @@ pub fn receive_frozen(
     let frozen = &opened.frozen;
     let node = frozen.node(Cell(first, second), frozen.end()).map_err(super::errors::raised)?;
     if matches!(node, Node::Value(_)) {
-        return Err(PyValueError::new_err("this is no handle of something frozen"));
+        return Err(PyValueError::new_err("this is not a handle of a frozen structure"));
     }
     let view = object::view(py, &opened, &node)?;
     let Some((start, step, len)) = part else { return Ok(view) };
     let whole = view.cast::<List>()?.get();
     let part = whole.sliced(start, step, len);
-    let part = part.ok_or_else(|| PyValueError::new_err("this is no part of that list"))?;
+    let part = part.ok_or_else(|| PyValueError::new_err("this is not a part of that list"))?;
     part.into_object(py)
 }
 
@@ -107,13 +107,13 @@ fn find(path: Option<&PathBuf>, here: &PathBuf, uuid: u128) -> PyResult<Arc<Open
     }
     let text = match path {
         Some(path) => format!(
-            "the frozen file of this handle is not to be found: {} is gone or another one, and the \
+            "the frozen file of this handle cannot be found: {} is gone or was replaced, and the \
              process that sent it has ended",
             path.display()
         ),
         None => {
-            "what was frozen without a path is gone: the process that sent it has ended; freeze \
-                 it with a path to keep it"
+            "a structure that was frozen without a path is gone, because the process that sent it \
+             has ended; freeze with a path to keep it"
                 .to_owned()
         }
     };

@@ -101,14 +101,14 @@ impl Lease {
     /// What is left of the lease, which is over then.
     fn end(&self) -> PyResult<queue::Lease> {
         let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
-        lease.ok_or_else(|| PyRuntimeError::new_err("this lease is over already"))
+        lease.ok_or_else(|| PyRuntimeError::new_err("this lease has already ended"))
     }
 }
 
 #[cold]
 fn foreign() -> PyErr {
     PyRuntimeError::new_err(
-        "this lease is not this process's: who forked has it, and the child does not",
+        "this lease belongs to the parent process that forked, not to this child",
     )
 }
 

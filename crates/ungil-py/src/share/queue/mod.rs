@@ -156,7 +156,9 @@ impl Queue {
         match put(hold, item, deadline)? {
             Put::Done => Ok(()),
             Put::Full => Err(self.full_error(patience)),
-            Put::Closed => Err(shut_down(item.py(), "the queue is closed: it takes no more items")),
+            Put::Closed => {
+                Err(shut_down(item.py(), "the queue is closed: it accepts no more items"))
+            }
         }
     }
 
@@ -228,7 +230,7 @@ impl Queue {
         queue::recover(heap, at).map_err(raised)
     }
 
-    /// How many items are out on leases.
+    /// How many items are leased.
     #[getter]
     fn leased(&self) -> PyResult<usize> {
         let (heap, at) = self.0.found()?;
@@ -244,7 +246,7 @@ impl Queue {
         Err(PyValueError::new_err("task_done() called too many times: all items are done"))
     }
 
-    /// How many items were put in and are not done.
+    /// How many items were put in and are not yet done.
     #[getter]
     fn unfinished(&self) -> PyResult<usize> {
         let (heap, at) = self.0.found()?;
@@ -258,8 +260,8 @@ impl Queue {
         queue::join(heap, at, deadline(timeout)?).map_err(raised)
     }
 
-    /// Puts nothing more in: who puts is told at once, who takes when there is nothing left, or, if it
-    /// is `immediate`, at once.
+    /// Puts nothing more in: who puts is told at once, who takes when there is nothing left, or, if
+    /// it is `immediate`, at once.
     #[pyo3(signature = (immediate = false))]
     fn shutdown(&self, immediate: bool) -> PyResult<()> {
         let (heap, at) = self.0.found()?;
@@ -289,7 +291,7 @@ impl Queue {
     fn full_error(&self, patience: Patience) -> PyErr {
         let limit = self.maxsize().unwrap_or(0);
         Full::new_err(format!(
-            "the queue has {limit} items, which is its maxsize, and none was taken out{}",
+            "the queue is full with {limit} items (its maxsize), and none was taken out{}",
             patience.told()
         ))
     }
@@ -313,23 +315,23 @@ fn shut_down(py: Python<'_>, what: &'static str) -> PyErr {
 /// The exception for who takes something out of a queue that is closed.
 #[cold]
 fn closed_to_getters(py: Python<'_>) -> PyErr {
-    shut_down(py, "the queue is closed, and there is nothing left in it")
+    shut_down(py, "the queue is closed and empty")
 }
 
 #[cold]
 fn closed_to_putters(item: &Bound<'_, PyAny>, done: usize) -> PyErr {
-    let what = "the queue is closed: it takes no more items";
+    let what = "the queue is closed: it accepts no more items";
     let error = shut_down(item.py(), what);
     if done > 0 {
-        let note = format!("{done} of them were put in before");
+        let note = format!("{done} of the items were put in before");
         // A note is a courtesy.
         drop(error.value(item.py()).call_method1("add_note", (note,)));
     }
     error
 }
 
-/// Waits until one of several queues has something, or will have nothing; the numbers of those, none
-/// if that was not before the deadline.
+/// Waits until one of several queues has something, or will have nothing; the numbers of those,
+/// none if that was not before the deadline.
 #[pyfunction]
 #[pyo3(signature = (queues, timeout = None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
@@ -341,8 +343,8 @@ pub fn wait_for_queues(
     let Some(first) = holds.first() else { return Ok(Vec::new()) };
     if let Some(number) = holds.iter().position(|hold| !Arc::ptr_eq(&hold.shared, &first.shared)) {
         let what = format!(
-            "the queues that are waited for at a time are in one heap: number {number} of them is \
-             in another heap than number 0"
+            "queues that are waited for together must be in one heap: number {number} is in \
+             another heap than number 0"
         );
         return Err(PyValueError::new_err(what));
     }
@@ -350,8 +352,8 @@ pub fn wait_for_queues(
     queue::wait(&first.shared.heap, &places, deadline(timeout)?).map_err(raised)
 }
 
-/// Whether somebody who takes an item out of a queue would not wait; or, if `room`, somebody who puts
-/// one in. If not, the heap's bell rings when that has changed.
+/// Whether somebody who takes an item out of a queue would not wait; or, if `room`, somebody who
+/// puts one in. If not, the heap's bell rings when that has changed.
 #[pyfunction]
 pub fn watch_queue(queue: &Bound<'_, Queue>, room: bool) -> PyResult<bool> {
     let hold = queue.get().shared()?;

@@ -84,6 +84,6 @@ fn class<'py>(py: Python<'py>, shared: &Shared, at: Offset) -> PyResult<Bound<'p
         )
     } else {
         let here = here.join(" and ");
-        format!("the shared object is a {there}, and this process has declared {here}")
+        format!("the shared object is a {there}, but this process has declared {here}")
     }))
 }

@@ -62,7 +62,7 @@ impl Schema {
         slf.get()
             .class
             .set(slf.py(), class)
-            .map_err(|_| PyRuntimeError::new_err("this schema has its class already"))?;
+            .map_err(|_| PyRuntimeError::new_err("this schema already has a class"))?;
         let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
         let old = classes.get_or_insert_default().insert(slf.get().hash, slf.clone().unbind());
         drop(classes);

@@ -31,8 +31,8 @@ impl Barrier {
         Place::new(held, wanted).map(Self)
     }
 
-    /// Waits for the other parties; as which one this came. The last one to come calls its `action`
-    /// before all go on.
+    /// Waits for the other parties; as which one this came. The last one to arrive calls its
+    /// `action` before all go on.
     #[pyo3(signature = (timeout = None, *, action = None))]
     fn wait(&self, timeout: Option<f64>, action: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
         let (heap, at) = self.0.found()?;

@@ -63,14 +63,14 @@ impl Condition {
         self.notify(usize::MAX)
     }
 
-    /// Whether somebody has its lock.
+    /// Whether its lock is held.
     fn locked(&self) -> PyResult<bool> {
         let (heap, at) = self.0.found()?;
         let holder = condition::lock(heap, at).and_then(|(lock, _)| monitor::holder(heap, lock));
         holder.map(|holder| holder.is_some()).map_err(raised)
     }
 
-    /// Whether the holder of its lock followed one that died with it.
+    /// Whether the holder of its lock got it from a thread that died with it.
     #[getter]
     fn owner_died(&self) -> PyResult<bool> {
         let (heap, at) = self.0.found()?;

@@ -33,13 +33,13 @@ impl Lock {
         Ok(Self { place, is_reentrant })
     }
 
-    /// Takes the lock; whether it was got.
+    /// Acquires the lock; returns whether it did.
     #[pyo3(signature = (blocking = true, timeout = -1.0))]
     fn acquire(&self, blocking: bool, timeout: f64) -> PyResult<bool> {
         self.take(deadline_of_lock(blocking, timeout)?)
     }
 
-    /// Lets go of it.
+    /// Releases it.
     fn release(&self) -> PyResult<()> {
         let (heap, at) = self.place.found()?;
         let released =
@@ -56,13 +56,13 @@ impl Lock {
         self.release()
     }
 
-    /// Whether somebody has it.
+    /// Whether it is held.
     fn locked(&self) -> PyResult<bool> {
         let (heap, at) = self.place.found()?;
         monitor::holder(heap, at).map(|holder| holder.is_some()).map_err(raised)
     }
 
-    /// Whether its holder followed one that died with it.
+    /// Whether its holder got it from a thread that died with it.
     #[getter]
     fn owner_died(&self) -> PyResult<bool> {
         let (heap, at) = self.place.found()?;
@@ -99,14 +99,14 @@ static METHODS: Methods = Methods([
         ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: acquire },
         ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
         ml_doc: c"acquire($self, blocking=True, timeout=-1.0)\n--\n\n\
-            Takes the lock; whether it was got."
+            Acquires the lock; returns whether it did."
             .as_ptr(),
     },
     ffi::PyMethodDef {
         ml_name: c"release".as_ptr(),
         ml_meth: ffi::PyMethodDefPointer { PyCFunction: release },
         ml_flags: ffi::METH_NOARGS,
-        ml_doc: c"release($self)\n--\n\nLets go of it.".as_ptr(),
+        ml_doc: c"release($self)\n--\n\nReleases it.".as_ptr(),
     },
 ]);
 

@@ -65,7 +65,7 @@ impl<T> Place<T> {
         match self {
             Self::Shared(hold) => Ok(hold),
             Self::Wanted(_) => Err(PyRuntimeError::new_err(
-                "this is in no heap yet: heap.share() returns the one that can be used",
+                "this object is not in a heap yet: use the one that heap.share() returns",
             )),
         }
     }

@@ -29,7 +29,7 @@ impl Semaphore {
             }
             let most = if bounded { bounded::MOST } else { semaphore::MOST };
             u32::try_from(value).ok().filter(|value| *value <= most).ok_or_else(|| {
-                PyValueError::new_err(format!("a semaphore like this has at most {most} units"))
+                PyValueError::new_err(format!("a semaphore of this kind has at most {most} units"))
             })
         })?;
         let is_bounded = place.sort()?.map_or(bounded, |sort| sort == Sort::BoundedSemaphore);
@@ -75,7 +75,7 @@ impl Semaphore {
         self.release(1)
     }
 
-    /// How many units nobody has. Those of the dead count as taken until somebody needs them.
+    /// How many units are free. Those of the dead count as taken until somebody needs them.
     #[getter]
     fn value(&self) -> PyResult<u32> {
         let (heap, at) = self.place.found()?;

@@ -10,7 +10,7 @@ use crate::report::NativeReport;
 const NAMED: usize = 3;
 /// How compiled code lets go of the GIL.
 const LET_GO: &str = "(Py_BEGIN_ALLOW_THREADS, Cython's nogil, pybind11's gil_scoped_release, \
-                      ctypes.CDLL in place of PyDLL)";
+                      ctypes.CDLL instead of PyDLL)";
 
 /// What to do about the holds at `place`, in a process that has loaded `libraries` of its user's
 /// own.
@@ -20,7 +20,7 @@ pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String
     }
     let file = place.frame.as_deref().map(file_of);
     let callee = match file.map(Origin::of) {
-        Some(Origin::Python) => "compiled code of Python's own keeps the GIL there".to_owned(),
+        Some(Origin::Python) => "Python's own compiled code keeps the GIL there".to_owned(),
         Some(Origin::Package("")) => "compiled code keeps the GIL there".to_owned(),
         Some(Origin::Package(name)) => {
             format!("compiled code that {name} calls keeps the GIL there")
@@ -28,20 +28,21 @@ pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String
         Some(Origin::User) | None if !libraries.is_empty() => {
             let libraries = named(libraries);
             return format!(
-                "if that is a call into your own {libraries}, let go of the GIL in it {LET_GO}; \
-                 any other compiled code can only be given less work at a time, or run in another \
-                 process; no switch interval helps here"
+                "if that is a call into your own {libraries}, release the GIL in it {LET_GO}; \
+                 give any other compiled code less work at a time, or run it in another process; \
+                 a shorter switch interval does not help here"
             );
         }
         Some(Origin::User) => {
-            "compiled code that is called there (a built-in function's, a package's) keeps the GIL"
+            "the compiled code that is called there (of a built-in function or a package) keeps \
+             the GIL"
                 .to_owned()
         }
         None => "compiled code keeps the GIL".to_owned(),
     };
     format!(
-        "{callee} until it returns: give it less work at a time, or run it in another process; no \
-         switch interval helps here"
+        "{callee} until it returns: give it less work at a time, or run it in another process; a \
+         shorter switch interval does not help here"
     )
 }
 
@@ -50,12 +51,13 @@ fn against_native_function(native: &NativeReport, libraries: &[String]) -> Strin
     let name = called_name(native);
     if is_users_library(&native.library) || libraries.contains(&native.library) {
         return format!(
-            "let go of the GIL in your own {name} {LET_GO}; no switch interval helps here"
+            "release the GIL in your own {name} {LET_GO}; a shorter switch interval does not help \
+             here"
         );
     }
     format!(
         "{name} keeps the GIL until it returns: give it less work at a time, or run it in another \
-         process; no switch interval helps here"
+         process; a shorter switch interval does not help here"
     )
 }
 
@@ -102,7 +104,7 @@ mod tests {
                 assert!(advice.contains("less work at a time, or run it in another process"));
             }
         }
-        assert!(advice(Some(LIBRARY), &[]).starts_with("compiled code of Python's own"));
+        assert!(advice(Some(LIBRARY), &[]).starts_with("Python's own compiled code"));
         assert!(advice(Some(PACKAGE), &[]).starts_with("compiled code that numpy calls"));
     }
 
@@ -117,11 +119,13 @@ mod tests {
     fn compiled_code_of_ones_own_is_named_and_may_let_go() {
         for frame in [Some(OWN), None] {
             let advice = advice(frame, &["/srv/_fast.so", "/srv/b.so"]);
-            assert!(advice.starts_with("if that is a call into your own _fast.so or b.so, let go"));
+            assert!(
+                advice.starts_with("if that is a call into your own _fast.so or b.so, release")
+            );
             assert!(advice.contains("Py_BEGIN_ALLOW_THREADS"));
         }
         let many = advice(None, &["/a.so", "/b.so", "/c.so", "/d.so", "/e.so"]);
-        assert!(many.contains("your own a.so or b.so or c.so or 2 more, let go"), "{many}");
+        assert!(many.contains("your own a.so or b.so or c.so or 2 more, release"), "{many}");
     }
 
     #[test]
@@ -138,7 +142,7 @@ mod tests {
             against_native_hold(&place, &["/srv/_fast.so".to_owned()])
         };
         let own = advice(native("/srv/_fast.so", 4));
-        assert!(own.starts_with("let go of the GIL in your own f (_fast.so) (Py_BEGIN"), "{own}");
+        assert!(own.starts_with("release the GIL in your own f (_fast.so) (Py_BEGIN"), "{own}");
         let package = advice(native("/srv/lib/python3.11/site-packages/x/_x.so", 3));
         assert!(package.starts_with("f (_x.so) keeps the GIL until it returns"), "{package}");
         let seldom = advice(native("/srv/_fast.so", 2));

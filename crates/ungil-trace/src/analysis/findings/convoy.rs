@@ -42,13 +42,13 @@ pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
         0 => String::new(),
         more => {
             let (more, all) = (words::count(more, "more thread"), words::length(cost_s));
-            format!("; {more} alike, {all} in all")
+            format!("; {more} likewise, {all} in total")
         }
     };
     let blocking = &worst.blocking;
     let text = format!(
-        "thread {} waited {} for the GIL after blocking calls{behind}: {} of its {} came back at \
-         least {} late, {} on average, {} together{alike}",
+        "thread {} waited {} for the GIL after blocking calls{behind}: {} of its {} returned at \
+         least {} late, {} on average, {} in total{alike}",
         scene.name(worst),
         words::part(blocking.waited_s, scene.process.duration_s),
         words::number(blocking.late),
@@ -67,7 +67,7 @@ pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
     };
     Some(Finding {
         advice: Some(scene.advice_to_schedule(
-            "ungil run lets a thread that comes back from a blocking call in at once; ",
+            "ungil run lets a thread that returns from a blocking call acquire the GIL at once; ",
             "moving the CPU-bound work to another process ends these waits",
         )),
         threads: victims.iter().map(|thread| thread.tid).collect(),

@@ -35,7 +35,7 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
     let throttled = scene.process.throttled.filter(|throttled| throttled.times > 0);
     let limited = throttled.is_some_and(|it| it.stopped_s >= LIMIT_PART * not_run_s);
     let text = format!(
-        "the kernel did not run {} for {} of the {} in which {} had the GIL, the longest {}; \
+        "the kernel did not run {} for {} of the {} in which {} held the GIL, the longest stop {}; \
          others waited {} meanwhile: {}",
         names(scene, &threads),
         words::length(not_run_s),
@@ -47,10 +47,10 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
     );
     let advice = if limited {
         "raise the CPU limit of the container or service, or run fewer threads and processes in \
-         it; no policy of the GIL helps here"
+         it; no GIL policy helps here"
     } else {
         "give it a processor of its own (taskset, a cpuset, a CPU request), or run fewer threads \
-         and processes beside it; no policy of the GIL helps here"
+         and processes beside it; no GIL policy helps here"
     };
     Some(Finding {
         advice: Some(advice.to_owned()),
@@ -76,7 +76,7 @@ fn reason(throttled: Option<Throttled>, limited: bool) -> String {
     });
     match limit {
         Some(limit) if limited => limit,
-        Some(limit) => format!("something else had the processor, and {limit}"),
-        None => "something else had the processor".to_owned(),
+        Some(limit) => format!("something else ran on the processor, and {limit}"),
+        None => "something else ran on the processor".to_owned(),
     }
 }

@@ -47,8 +47,8 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         _ => untold.len() as u64 - 1 + scene.gil.others.map_or(0, |others| others.threads),
     };
     let text = format!(
-        "thread {} held the GIL for {} in which any thread did ({}); {} waited {} for it, added \
-         up, in {}",
+        "thread {} held the GIL for {} in which any thread held it ({}); {} waited {} for it in \
+         total, within {}",
         scene.name(hog),
         words::part(hog.held_s, scene.gil.held_s),
         words::percent(held_share),

@@ -36,8 +36,8 @@ fn describe(scene: Scene, thread: &ThreadReport) -> Finding {
         _ => format!(", the longest {}", words::length(unanswered.max_ms / 1e3)),
     };
     let text = format!(
-        "thread {} kept the GIL for {} after it was asked to let go, in {} of native code{longest}; \
-         others waited {} meanwhile; {}",
+        "thread {} kept the GIL for {} after it was asked to release it, in {} by native \
+         code{longest}; others waited {} meanwhile; {}",
         scene.name(thread),
         words::length(unanswered.total_s),
         words::count(unanswered.holds, "hold"),

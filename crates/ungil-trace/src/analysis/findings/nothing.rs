@@ -39,7 +39,8 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
         format!(
-            "nobody is treated badly, but {the_gil} is the limit: {wanting:.1} threads wanted it on \
+            "no thread is at a disadvantage, but {the_gil} is the bottleneck: {wanting:.1} \
+             threads wanted it on \
              average; it"
         )
     } else {
@@ -47,7 +48,8 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     };
     let apart = match process.startup_s {
         Some(startup_s) if startup_s >= TOLD_PART * process.duration_s => format!(
-            "; before its second thread the process ran alone for {} and held {} of that",
+            "; before its second thread started, the process ran for {} and held the GIL for {} \
+             of that",
             words::length(startup_s),
             words::percent((gil.startup_held_s / startup_s).min(1.0)),
         ),
@@ -59,7 +61,7 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
         words::percent(contended_share),
         words::waited_at_most(waited_max_s),
     );
-    let advice = "only processes, or native code that lets go of the GIL, run at the same time";
+    let advice = "only processes, or native code that releases the GIL, run in parallel";
     let evidence = Evidence::None { held_share, contended_share, waited_max_s };
     Finding {
         advice: is_limit.then(|| advice.to_owned()),
@@ -76,7 +78,7 @@ fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let text = told.or_else(from_recorder).unwrap_or(if processes.is_empty() {
         "no Python was seen"
     } else {
-        "no Python took its GIL: it was not started, or is 2.7 and has started no thread"
+        "no Python acquired its GIL: none was started, or it is Python 2.7 and started no thread"
     });
     let parks = processes.iter().filter_map(|process| process.parks.as_ref());
     let slept_s = parks.flat_map(|parks| &parks.threads).map(ParkedThread::waited_s);

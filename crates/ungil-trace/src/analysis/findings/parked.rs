@@ -63,7 +63,7 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
     let all = match rows.len() as u64 {
         1 => String::new(),
         victims => {
-            format!("; {victims} threads waited {} for it, added up", words::length(cost_s))
+            format!("; {victims} threads waited {} for it in total", words::length(cost_s))
         }
     };
     let text = format!(
@@ -75,11 +75,11 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
     );
     let advice = match worst.cause {
         "object" => {
-            "each thread can have an object of its own, to be put together in the end; what many \
-             threads only read is not locked if it is never changed"
+            "give each thread an object of its own and merge them at the end; reading an object \
+             that never changes takes no lock"
         }
-        "lock" => "do less while the lock is held, or have several of them",
-        _ => "calls that need it from several threads at once gain nothing by threads",
+        "lock" => "do less while holding the lock, or split it into several locks",
+        _ => "threads do not speed up calls that all need this lock",
     };
     let evidence = Evidence::Parked {
         cause: worst.cause,
@@ -112,13 +112,16 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
     let cost_s: f64 = waits.iter().map(|row| row.waited_s).sum();
     let who = match pauses.collections {
         0 => "the world was stopped".to_owned(),
-        all if all == pauses.count => "collections of garbage stopped the world".to_owned(),
+        all if all == pauses.count => "garbage collections stopped the world".to_owned(),
         some => {
-            format!("collections of garbage ({}) and others stopped the world", words::number(some))
+            format!(
+                "garbage collections ({}) and other causes stopped the world",
+                words::number(some)
+            )
         }
     };
     let text = format!(
-        "{who} {}, for {}, at most {}; threads that wanted to run slept {} meanwhile, added up",
+        "{who} {}, for {}, at most {}; threads that wanted to run slept {} meanwhile in total",
         words::count(pauses.count, "time"),
         words::part(pauses.stopped_s, process.duration_s),
         words::length(pauses.max_ms / 1e3),
@@ -130,8 +133,8 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
         longest_ms: pauses.max_ms,
         collections: pauses.collections,
     };
-    let advice = "a collection of garbage stops all threads: gc.freeze() after the start leaves out \
-                  what stays, and a higher gc.set_threshold() makes collections rarer";
+    let advice = "a garbage collection stops all threads: call gc.freeze() after start-up to \
+                  exempt long-lived objects, and raise gc.set_threshold() to collect less often";
     Some(Finding {
         advice: Some(advice.to_owned()),
         pid: Some(process.pid),

@@ -50,7 +50,7 @@ impl Place {
     /// A clause: `all 7 samples show match (re/__init__.py:167), called by parse (app/parser.py:42)`.
     pub(super) fn clause(&self) -> String {
         let Some(frame) = &self.frame else {
-            let why = self.why_none.as_deref().unwrap_or("it was not looked at");
+            let why = self.why_none.as_deref().unwrap_or("no sample was taken");
             return format!("there is no stack: {why}");
         };
         let show = match (self.frame_samples, self.samples) {
@@ -123,12 +123,12 @@ pub(super) fn called_name(native: &NativeReport) -> String {
 
 fn in_library(function: Option<&str>, library: &str) -> String {
     let library = match library.rsplit('/').next().unwrap_or(library) {
-        "" => "code made while the program ran",
+        "" => "code generated at run time",
         name => name,
     };
     match function {
         Some(function) => format!("{function} ({library})"),
-        None => format!("a function of {library}"),
+        None => format!("a function in {library}"),
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(native_name(&kernel), "dot (_umath.so), mostly dgemm (libblas.so)");
         assert_eq!(native_name(&native(None, "/x/fast.so", 1, 1)), "a function of fast.so");
         let made = native_name(&native(None, "", 1, 1));
-        assert_eq!(made, "a function of code made while the program ran");
+        assert_eq!(made, "a function in code generated at run time");
     }
 
     #[test]

@@ -12,21 +12,23 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
 fn in_process(process: &ProcessReport) -> Option<Finding> {
     let known = process.free_threaded.as_ref().filter(|it| it.gil == Some("switched on"))?;
     let FreeThreaded { gil_on_s, module, library, frame, .. } = known;
-    let since = match module {
-        Some(module) => format!("since the import of {module}"),
-        None => "since an import".to_owned(),
+    let import = match module {
+        Some(module) => format!("the import of {module}"),
+        None => "an import".to_owned(),
     };
     let at =
         frame.as_deref().map_or_else(String::new, |frame| format!(" ({})", words::place(frame)));
     let after = gil_on_s.map(|on_s| words::length((on_s - process.started_s).max(0.0)));
-    let after = after.map_or_else(String::new, |after| format!(", {after} after its start"));
+    let after = after.map_or_else(String::new, |after| format!(" {after} after its start"));
     let who = if module.is_some() { "this module does" } else { "an extension module did" };
     let text = format!(
-        "this process runs with its GIL on {since}{at}{after}: {who} not say that it needs none"
+        "{import}{at} switched the GIL of this process on{after}: {who} not declare that it works \
+         without a GIL"
     );
     let (module, library, frame) = (module.clone(), library.clone(), frame.clone());
-    let advice = "look for a version of it that supports free-threaded Python; PYTHON_GIL=0 keeps \
-                  the GIL off all the same, which is safe only if the module is";
+    let advice = "look for a version of the module that supports free-threaded Python; \
+                  PYTHON_GIL=0 keeps the GIL off anyway, which is safe only if the module is \
+                  thread-safe";
     Some(Finding {
         advice: Some(advice.to_owned()),
         pid: Some(process.pid),

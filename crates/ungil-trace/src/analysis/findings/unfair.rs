@@ -73,7 +73,7 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
     Some(Finding {
         advice: Some(scene.advice_to_schedule(
             "ungil run --policy fair gives them equal shares; ",
-            "processes in place of threads share the processors, not the GIL",
+            "processes instead of threads share the processors, not the GIL",
         )),
         threads: rivals.iter().rev().map(|thread| thread.tid).collect(),
         cost_s,

@@ -54,7 +54,7 @@ fn an_io_thread_behind_a_cpu_thread_is_a_convoy() {
     assert_eq!(
         finding.text,
         "thread t1 waited 4.1 of 5.01 s for the GIL after blocking calls, behind t0: 820 of its \
-         820 calls came back at least 4 ms late, 5 ms on average, 4.1 s together"
+         820 calls returned at least 4 ms late, 5 ms on average, 4.1 s in total"
     );
     assert_eq!((finding.pid, finding.gil, &finding.threads[..]), (Some(100), Some(0), &[101][..]));
     assert_close(finding.cost_s, 4.1);
@@ -139,7 +139,8 @@ fn equal_turns_are_fair() {
     assert_eq!(kinds(&report), ["none"]);
     assert_eq!(
         report.findings[0].text,
-        "nobody is treated badly, but the GIL is the limit: 4.0 threads wanted it on average; it \
+        "no thread is at a disadvantage, but the GIL is the bottleneck: 4.0 threads wanted it on \
+         average; it \
          was held 100 % of the time and contended 100 %; no thread waited for it for more than \
          3 s in all"
     );
@@ -197,7 +198,7 @@ fn unanswered_drop_requests_are_a_native_hold() {
         .unwrap();
     assert_eq!(
         native.text,
-        "thread t0 kept the GIL for 285 ms after it was asked to let go, in 10 holds of native \
+        "thread t0 kept the GIL for 285 ms after it was asked to release it, in 10 holds by native \
          code, the longest 33 ms; others waited 285 ms meanwhile; all 10 samples show compress \
          (app.py:7)"
     );
@@ -248,8 +249,8 @@ fn short_lived_threads_behind_a_hog_find_it() {
     assert_eq!(kinds(&report), ["hog"]);
     assert_eq!(
         report.findings[0].text,
-        "thread t0 held the GIL for 2 of 2.02 s in which any thread did (99 %); 200 other threads \
-         waited 2 s for it, added up, in 2.02 s"
+        "thread t0 held the GIL for 2 of 2.02 s in which any thread held it (99 %); 200 other \
+         threads waited 2 s for it in total, within 2.02 s"
     );
 }
 
@@ -276,8 +277,8 @@ fn a_holder_that_the_kernel_does_not_run_is_descheduled_and_not_in_native_code()
     let finding = &report.findings[0];
     assert_eq!(
         finding.text,
-        "the kernel did not run thread t0 for 920 ms of the 1 s in which it had the GIL, the \
-         longest 92 ms; others waited 911 ms meanwhile: something else had the processor"
+        "the kernel did not run thread t0 for 920 ms of the 1 s in which it held the GIL, the \
+         longest stop 92 ms; others waited 911 ms meanwhile: something else ran on the processor"
     );
     assert_eq!(finding.threads, [100]);
     assert_close(finding.cost_s, 0.92 * 0.99);
@@ -328,7 +329,7 @@ fn a_cpu_limit_that_stopped_the_process_is_the_reason() {
     let report = scenario.end(2_000 * MS);
     let finding = &report.findings[0];
     let reason =
-        "something else had the processor, and the CPU limit stopped it 1 time, 70 ms in all";
+        "something else ran on the processor, and the CPU limit stopped it 1 time, 70 ms in all";
     assert!(finding.text.ends_with(reason), "{}", finding.text);
     assert!(finding.advice.as_ref().unwrap().starts_with("give it a processor"));
 }

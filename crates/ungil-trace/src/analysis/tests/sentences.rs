@@ -46,7 +46,7 @@ fn a_native_hold_names_the_native_function_and_its_library() {
     let hold = gil(&report).long_holds[0].native.as_ref().unwrap();
     assert_eq!((hold.samples, hold.looks), (2, 2));
     let advice = finding.advice.as_deref().unwrap();
-    assert!(advice.starts_with("let go of the GIL in your own dot (_fast.so)"), "{advice}");
+    assert!(advice.starts_with("release the GIL in your own dot (_fast.so)"), "{advice}");
     let stopped = report.processes[0].stopped.as_ref().unwrap();
     assert_eq!((stopped.times, stopped.max_us, stopped.total_ms), (10, 25.0, 0.25));
 }
@@ -77,7 +77,7 @@ fn a_native_hold_names_the_users_own_frame_beside_the_librarys() {
     let finding = native_hold(&report);
     assert_eq!(
         finding.text,
-        "thread t0 kept the GIL for 240 ms after it was asked to let go, in 10 holds of native \
+        "thread t0 kept the GIL for 240 ms after it was asked to release it, in 10 holds by native \
          code, the longest 24 ms; others waited 240 ms meanwhile; all 20 samples show match \
          (re/__init__.py:7), called by parse_line (app/parser.py:7)"
     );
@@ -89,7 +89,7 @@ fn a_native_hold_names_the_users_own_frame_beside_the_librarys() {
     assert_eq!(user_frame.as_deref(), Some("parse_line (/srv/app/parser.py:7)"));
     assert_eq!((samples, frame_samples), (&20, &20));
     let advice = finding.advice.as_deref().unwrap();
-    assert!(advice.starts_with("compiled code of Python's own"), "{advice}");
+    assert!(advice.starts_with("Python's own compiled code"), "{advice}");
     assert!(!advice.contains("ALLOW_THREADS"), "{advice}");
     let hold = &gil(&report).long_holds[0];
     assert_eq!((hold.samples, hold.stack_samples), (2, 2));
@@ -117,7 +117,7 @@ fn a_native_hold_without_a_stack_says_why() {
     assert_eq!(gil(&report).long_holds[0].stack_missing.as_deref(), Some("it was too dark"));
     let report = kept(|_, _| {});
     let text = &native_hold(&report).text;
-    assert!(text.ends_with("; there is no stack: it ended before it was looked at"), "{text}");
+    assert!(text.ends_with("; there is no stack: it ended before a sample was taken"), "{text}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn only_a_library_of_the_users_own_is_to_let_go() {
     let report = kept(own);
     assert_eq!(report.processes[0].libraries, ["/srv/app/_fast.so"]);
     let advice = native_hold(&report).advice.as_deref().unwrap();
-    assert!(advice.starts_with("if that is a call into your own _fast.so, let go"), "{advice}");
+    assert!(advice.starts_with("if that is a call into your own _fast.so, release"), "{advice}");
     let report = kept(|scenario, at| scenario.stack(at + 10 * MS, 0, "compress"));
     let advice = native_hold(&report).advice.as_deref().unwrap();
     assert!(!advice.contains("ALLOW_THREADS"), "{advice}");
@@ -172,7 +172,7 @@ fn the_late_calls_of_a_convoy_add_up() {
     assert_eq!(
         finding.text,
         "thread t1 waited 799 ms of 1.05 s for the GIL after blocking calls, behind t0: 25 of its \
-         224 calls came back at least 4 ms late, 24 ms on average, 600 ms together"
+         224 calls returned at least 4 ms late, 24 ms on average, 600 ms in total"
     );
     let Evidence::Convoy { late, late_s, waited_s, .. } = finding.evidence else { unreachable!() };
     assert_eq!(late, 25);

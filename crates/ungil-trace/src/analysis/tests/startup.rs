@@ -22,7 +22,8 @@ fn imports_before_the_second_thread_are_set_apart() {
     assert_close(held_share, 0.1);
     assert!(
         finding.text.ends_with(
-            "before its second thread the process ran alone for 1 s and held 100 % of that"
+            "before its second thread started, the process ran for 1 s and held the GIL for 100 % \
+             of that"
         ),
         "{}",
         finding.text

@@ -45,7 +45,7 @@ fn a_trace_without_processes_says_why() {
 fn a_python_that_never_takes_its_gil_is_not_recorded() {
     let report = Scenario::new(0).end(MS);
     assert_eq!(report.findings[0].evidence, Evidence::NotRecorded {});
-    assert!(report.findings[0].text.starts_with("no Python took its GIL: it was not started"));
+    assert!(report.findings[0].text.starts_with("no Python acquired its GIL: none was started"));
 }
 
 /// A free-threaded process with a hold of half its time, and its GIL as told.

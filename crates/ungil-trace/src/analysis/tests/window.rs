@@ -192,7 +192,9 @@ fn threads_that_share_the_gil_fairly_for_a_moment_make_it_the_limit_of_that_mome
     let report = scenario.end(100 * SECOND);
     let finding = &report.findings[0];
     assert!(
-        finding.text.starts_with("nobody is treated badly, but the GIL is the limit: 4.0"),
+        finding
+            .text
+            .starts_with("no thread is at a disadvantage, but the GIL is the bottleneck: 4.0"),
         "{}",
         finding.text
     );

@@ -31,7 +31,7 @@ fn without_room_for_all_holds_their_sums_stay_and_the_page_says_so() {
         (&whole.summary["is_whole"], &page.summary["is_whole"]),
         (&true.into(), &false.into())
     );
-    assert!(page.summary["bounds"][0].as_str().unwrap().starts_with("there is no room"));
+    assert!(page.summary["bounds"][0].as_str().unwrap().starts_with("the page has no room"));
     let [gil, all] = [&page.gils()[0], &whole.gils()[0]];
     let characters: usize = page.blocks.iter().map(|bytes| bytes.len() * 4 / 3).sum();
     assert!(characters < 700_000, "{characters}");
@@ -113,7 +113,7 @@ fn of_five_hundred_processes_those_that_waited_most_have_a_timeline() {
     let waited: Vec<_> = page.gils().iter().map(|gil| gil["waited_s"].as_f64().unwrap()).collect();
     assert!(waited.is_sorted_by(|a, b| a >= b));
     let bounds = page.summary["bounds"].to_string();
-    assert!(bounds.contains("of 500 GILs the 64"), "{bounds}");
+    assert!(bounds.contains("of 500 GILs, only the 64"), "{bounds}");
 }
 
 #[test]
@@ -198,5 +198,5 @@ fn a_server_that_forks_for_each_request_is_bounded() {
     }
     let (page, _) = page_of(&records, None, 1, usize::MAX);
     assert_eq!(page.gils().len(), 64);
-    assert!(page.summary["bounds"].to_string().contains("of 3000 GILs the 64"));
+    assert!(page.summary["bounds"].to_string().contains("of 3000 GILs, only the 64"));
 }
