@@ -1364,12 +1364,22 @@ class SharedQueue(Generic[_T]):
     """What many put in and many take out."""
 
     def __new__(
-        cls, held: Held | None = None, /, *, maxsize: int = 0, ordered: bool = False
+        cls,
+        held: Held | None = None,
+        /,
+        *,
+        maxsize: int = 0,
+        ordered: bool = False,
+        spin: float = 0.0,
     ) -> Self: ...
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
     @property
     def maxsize(self) -> int:
         """How many items it can have at a time; 0: any number."""
+
+    @property
+    def spin(self) -> float:
+        """For how many seconds a thread that waits looks before it sleeps."""
 
     def qsize(self) -> int:
         """How many items it has at this moment, those that are out on leases not among them."""
