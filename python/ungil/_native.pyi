@@ -771,8 +771,8 @@ class SharedArray(Buffer):
     def append(self, item: Any, /) -> None:
         """Add an item, or a row, at the end."""
 
-    def extend_by(self, source: Buffer, /) -> None:
-        """Add rows at the end that are in memory as those of the array are."""
+    def extend_by(self, source: Buffer, rows: int, /) -> None:
+        """Add so many rows at the end that are in memory as those of the array are."""
 
     def resize(self, length: int, /) -> None:
         """Make the first axis so long, in one step: rows at the end go, or come full of zeros."""
