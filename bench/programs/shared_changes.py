@@ -73,6 +73,7 @@ def awaited() -> tuple[Callable[[int], None], Callable[[int, int], None]]:
         settings["at"] = at
 
     async def follow(told: int, late: list[int]) -> None:
+        os.write(told, b"x")
         at = NOTHING
         while (at := await settings.await_for("at", at)) != END:
             late.append(time.perf_counter_ns() - at)
@@ -129,11 +130,18 @@ def keep(late: list[int], number: int) -> None:
 def follow(wait: Callable[[int], int], told: int, number: int) -> None:
     """A reader."""
     late: list[int] = []
+    os.write(told, b"x")
     at = NOTHING
     while (at := wait(at)) != END:
         late.append(time.perf_counter_ns() - at)
         os.write(told, b"x")
     keep(late, number)
+
+
+def hear(heard: int, readers: int) -> None:
+    """Waits until all readers have told that they have begun, or have seen it."""
+    while readers > 0:
+        readers -= len(os.read(heard, readers))
 
 
 def main() -> None:
@@ -155,14 +163,13 @@ def main() -> None:
     crew = [FORK.Process(target=read, args=(told, number)) for number in range(readers)]
     for process in crew:
         process.start()
+    hear(heard, readers)
     rests = random.Random(0)
     begun = time.perf_counter()
     for _ in range(changes):
         time.sleep(rests.uniform(*REST_S))
         publish(time.perf_counter_ns())
-        seen = 0
-        while seen < readers:
-            seen += len(os.read(heard, readers))
+        hear(heard, readers)
         cleared()
     wall_s = time.perf_counter() - begun
     publish(END)
