@@ -55,7 +55,7 @@ MOST_COPIES = 1.1
 def main() -> None:
     """Measures and prints."""
     made = parser(__doc__, rounds=5)
-    made.add_argument("--seconds", type=float, default=1.0, help="of a measurement [1]")
+    made.add_argument("--seconds", type=float, default=0.5, help="of a measurement [0.5]")
     made.add_argument("--rows", type=int, default=ROWS, help=f"[{ROWS:,}]")
     made.add_argument("--readers", type=int, default=8, help="[8]")
     made.add_argument("--operation", choices=OPERATIONS, action="append", help="instead of all")

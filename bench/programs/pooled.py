@@ -141,14 +141,17 @@ class RayOutcome:
         return self._ray.get(self._reference)
 
 
-def start(way: str, workers: int, method: str) -> float:
-    """Seconds until all workers of a new pool run tasks at the same time, and have answered."""
+def start(way: str, workers: int, method: str) -> tuple[float, float]:
+    """Until all workers of a new pool run tasks at the same time, and have answered.
+
+    Seconds, and those of this process on a processor.
+    """
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as place:
         path = str(Path(folder) / "place")
         place.bind(path)
         place.listen(workers)
         make = maker(way, method)
-        begun = time.perf_counter()
+        begun, cpu = time.perf_counter(), time.process_time()
         pool = make(workers)
         outcomes = [pool.submit(meet, path) for _ in range(workers)]
         # Only when all are there one is let go, so that no worker can run the task of another.
@@ -157,18 +160,16 @@ def start(way: str, workers: int, method: str) -> float:
             one.send(b"x")
             one.close()
         assert [outcome.result() for outcome in outcomes] == [1] * workers
-        wall_s = time.perf_counter() - begun
+        took = time.perf_counter() - begun, time.process_time() - cpu
         pool.shutdown()
-    return wall_s
+    return took
 
 
 def main() -> None:
     """Does it, and prints."""
     task, way, number, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     if task.startswith("start"):
-        cpu = time.process_time()
-        wall_s = start(way, workers, "spawn" if task.endswith("spawn") else "fork")
-        say(wall_s, time.process_time() - cpu, number)
+        say(*start(way, workers, "spawn" if task.endswith("spawn") else "fork"), number)
         return
     pool = maker(way, "fork")(workers)
     warm = [pool.submit(same, n) for n in range(workers)] if hasattr(pool, "submit") else []
