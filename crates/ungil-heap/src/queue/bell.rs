@@ -25,7 +25,7 @@ const WAITED: u32 = 1 << 31;
 /// How often somebody looks before it sleeps, whatever the queue says: for 1 to 2 µs, which is less
 /// than a sleep costs.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 30 };
-/// How often somebody looks for each look at the clock.
+/// How often somebody looks before it looks at the clock, and lets others have the processor.
 const LOOKS: u32 = 32;
 
 /// Wakes up to `count` of those who sleep for what was just done. The caller has let go of the lock
@@ -153,6 +153,8 @@ fn look_until(heap: &Heap, end: Instant, is_worth: &impl Fn() -> bool) -> Result
             if clock::now() >= end {
                 return;
             }
+            // If the other side waits for this processor, it would do so for a whole time slice.
+            std::thread::yield_now();
         }
     })?;
     Ok(is_seen)
