@@ -29,7 +29,8 @@ MOST_IDLE = 0.1
 TASKS = {
     "1:1 int": ([UNGIL, BATCHES, QUEUE, SIMPLE, PIPE, FIFO], 200_000),
     "1:1 1 KB": ([UNGIL, QUEUE, SIMPLE, PIPE, FIFO, ICEORYX], 100_000),
-    "4:4 int": ([UNGIL, QUEUE, SIMPLE, FIFO], 100_000),
+    # Eight processes take milliseconds to come from the barrier.
+    "4:4 int": ([UNGIL, QUEUE, SIMPLE, FIFO], 400_000),
     "round trip": (ROUND_TRIPS, 10_000),
     "round trip asleep": (ROUND_TRIPS, 5_000),
     "idle": ([UNGIL, QUEUE, SIMPLE, FIFO], 8),
