@@ -223,7 +223,7 @@ def test_rows_without_items_are_counted(heap: share.Heap) -> None:
         a.extend(np.zeros((1, 1)))
     whole = shared(heap, (2, 3))
     with pytest.raises(ValueError, match="24 bytes are not 2 rows of 24 bytes each"):
-        whole.extend_by(np.zeros((1, 3)), 2)
+        whole.extend_by(bytes(24), 2)
 
 
 def test_adds_of_several_processes_are_exact_while_the_array_grows(heap: share.Heap) -> None:

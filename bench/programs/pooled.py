@@ -52,6 +52,7 @@ def maker(way: str, method: str) -> Callable[[int], Any]:
         context = multiprocessing.get_context(method)
         return lambda workers: ProcessPoolExecutor(workers, mp_context=context)
     if way == "mp.Pool":
+        import multiprocessing
         import multiprocessing.pool
 
         context = multiprocessing.get_context(method)

@@ -17,6 +17,7 @@ all readers, and `cpu_percent`: the CPU time of everybody but the writer, of one
 """
 
 import asyncio
+import functools
 import multiprocessing
 import os
 import random
@@ -151,15 +152,13 @@ def main() -> None:
     heard, told = os.pipe()
     FILES.extend(os.memfd_create(f"reader {number}") for number in range(readers))
     cleared = nothing
+    read: Callable[[int, int], None]
     if way == "await_for":
         publish, read = awaited()
     else:
         made = managed(manager) if manager else event() if way == "mp.Event" else shared(way)
         publish, cleared, wait = made
-
-        def read(told: int, number: int) -> None:
-            follow(wait, told, number)
-
+        read = functools.partial(follow, wait)
     crew = [FORK.Process(target=read, args=(told, number)) for number in range(readers)]
     for process in crew:
         process.start()

@@ -20,7 +20,7 @@ import queue
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -148,7 +148,7 @@ def compute() -> None:
 
 
 @contextmanager
-def opened(end: Any, all_of_them: Any) -> Iterator[None]:
+def opened(end: Any, all_of_them: Any) -> Generator[None]:
     """Waits for the others before it begins; some ends are opened by the process that uses them."""
     is_own = hasattr(end, "open")
     if is_own:
