@@ -25,6 +25,8 @@ PATIENCE_S = 2.0
 WIDTH = 160
 
 Measured = dict[str, Any]
+# The key of what is measured of a variant that cannot be measured: why.
+BROKE = "broke"
 
 
 class Variant(Protocol):
@@ -84,12 +86,16 @@ def interleave(
     measure: Callable[[V], Measured],
     options: argparse.Namespace,
 ) -> Runs:
-    """Measure all variants in each round. Progress goes to stderr."""
+    """Measure all variants in each round, as long as they work. Progress goes to stderr."""
     runs = Runs(setting)
     for number in range(options.rounds):
         round_: dict[str, Measured] = {}
         for variant in variants:
             show(f"{setting}: round {number + 1} of {options.rounds}, {variant.name}")
+            if number > 0 and BROKE in runs.rounds[-1][variant.name]:
+                # To find out that it cannot be measured can take minutes.
+                round_[variant.name] = runs.rounds[-1][variant.name]
+                continue
             round_[variant.name] = _undisturbed(runs, variant, measure, options.repetitions)
         runs.rounds.append(round_)
     show("")

@@ -3,10 +3,11 @@
 import json
 import statistics
 import subprocess
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from interleaving import Measured, Runs, Target, Variant
+from interleaving import BROKE, Measured, Runs, Target, Variant
 from peers import FOLDER
 from surroundings import spread
 
@@ -31,30 +32,32 @@ SMD = Way("shared-memory-dict")
 LMDB = Way("lmdb")
 
 
-def run(python: str, program: str, *arguments: object) -> Measured:
+def run(python: str, program: str, *arguments: object, patience_s: float = PATIENCE_S) -> Measured:
     """What a program of bench/programs says in its last line.
 
-    If it fails, why: a peer that breaks is shown as such, and does not end the measurements.
+    If it fails, or has not ended after `patience_s`, why: a peer that breaks is shown as such, and
+    does not end the measurements.
     """
     words = [python, str(FOLDER / f"{program}.py"), *map(str, arguments)]
     try:
         ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience_s
         )
     except subprocess.TimeoutExpired:
-        return {"broke": f"no end after {PATIENCE_S} s"}
+        return {BROKE: f"no end after {patience_s} s"}
     lines = ended.stdout.splitlines()
     if ended.returncode == 0 and lines:
         return json.loads(lines[-1])
     said = ended.stderr.strip().splitlines() or [f"status {ended.returncode}"]
-    return {"broke": said[-1]}
+    # It has to fit into a table.
+    return {BROKE: textwrap.shorten(said[-1], 100)}
 
 
 def broke(runs: Runs, way: Variant) -> str | None:
     """Why there are no figures of `way`, if there are none."""
     for round_ in runs.rounds:
-        if "broke" in round_[way.name]:
-            return round_[way.name]["broke"]
+        if BROKE in round_[way.name]:
+            return round_[way.name][BROKE]
     return None
 
 

@@ -214,6 +214,18 @@ def test_an_array_is_what_numpy_makes_of_the_same_changes(
         assert np.array_equal(old, then)
 
 
+def test_rows_without_items_are_counted(heap: share.Heap) -> None:
+    a = shared(heap, (2, 0))
+    a.extend(np.zeros((3, 0)))
+    a.append([])
+    assert a.shape == np.asarray(a).shape == (6, 0)
+    with pytest.raises(ValueError, match="do not fit"):
+        a.extend(np.zeros((1, 1)))
+    whole = shared(heap, (2, 3))
+    with pytest.raises(ValueError, match="24 bytes are not 2 rows of 24 bytes each"):
+        whole.extend_by(bytes(24), 2)
+
+
 def test_adds_of_several_processes_are_exact_while_the_array_grows(heap: share.Heap) -> None:
     a = shared(heap, 2, "int32")
 

@@ -421,3 +421,51 @@ def test_nobody_loses_an_item_where_processes_are_killed(heap: share.Heap) -> No
     assert len(counts) == 2 * produced
     # One that dies between the two steps has done it, and another one does it again.
     assert counts.total() <= 2 * produced + lifetimes + consumers
+
+
+@pytest.mark.parametrize("kind", [share.Queue, share.PriorityQueue])
+def test_how_long_a_queue_looks_is_the_same_in_all_processes(
+    heap: share.Heap, kind: type[share.Queue[Any]]
+) -> None:
+    wanted = kind(3, spin=0.01)
+    assert repr(wanted) == f"{kind.__name__}(3, spin=0.01)"
+    there, back = heap.share(wanted), heap.share(kind(spin=0.0005))
+
+    def child() -> None:
+        assert (there.spin, back.spin, there.maxsize) == (0.01, 0.0005, 3)
+        for number in range(100):
+            assert there.get() == number
+            back.put(number)
+
+    answering = in_child(child)
+    for number in range(100):
+        there.put(number)
+        assert back.get() == number
+    assert ended(answering) == 0
+    assert made(heap).spin == 0.0
+
+
+def test_other_threads_run_while_one_looks(heap: share.Heap) -> None:
+    q = heap.share(share.Queue[int](spin=0.01))
+    got: list[int] = []
+    taking = threading.Thread(target=lambda: got.extend(q.get() for _ in range(100)))
+    taking.start()
+    for number in range(100):
+        q.put(number)
+    taking.join()
+    assert got == list(range(100))
+
+
+def test_a_queue_that_looks_keeps_to_a_timeout(heap: share.Heap) -> None:
+    q = heap.share(share.Queue[int](spin=0.01))
+    with pytest.raises(queue.Empty):
+        q.get(timeout=0.001)
+    with pytest.raises(queue.Empty):
+        q.get_nowait()
+
+
+@pytest.mark.parametrize("spin", [-1e-9, float("nan"), 0.0101, float("inf"), -1])
+def test_a_queue_that_would_look_for_another_time_is_refused(spin: float) -> None:
+    for kind in (share.Queue, share.PriorityQueue):
+        with pytest.raises(ValueError, match=r"seconds .* from 0 to 0\.01, not "):
+            kind(spin=spin)

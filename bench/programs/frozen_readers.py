@@ -4,9 +4,10 @@
 
 A row is a dict of a number, a name, a text and a float. Each reader is a process of its own, not a
 fork. Prints megabytes (of 10**6 bytes): `file`; `made`, the peak RSS of the process that makes the
-file, and `objects`, its RSS with the table alone; `pss` of all readers when they have read all (PSS
-divides what several have by their number), and the greatest `rss`. And `start_ms`, how long a
-reader takes from the beginning of opening the file to having read one row; `read_s`, to read all.
+file, and `objects`, its RSS with the table alone; PSS of all readers (it divides what several have
+by their number) `before` they open it and when they have read all, `pss`; the greatest `rss`. And
+`start_ms`, how long a reader takes from the beginning of opening the file to having read one row;
+`read_s`, to read all.
 """
 
 import json
@@ -49,6 +50,8 @@ def read(way: str, count: int, path: Path) -> None:
     """What a reader does."""
     if way == "frozen":
         from ungil import share
+    print("here", flush=True)
+    sys.stdin.readline()
     began = time.perf_counter()
     if way == "frozen":
         table = share.frozen(path)
@@ -70,6 +73,17 @@ def read(way: str, count: int, path: Path) -> None:
     sys.stdin.readline()  # Until its memory has been looked at.
 
 
+def together(crew: "list[Any]") -> float:
+    """Memory of all of them, in megabytes."""
+    return sum(megabytes(reader.pid, "smaps_rollup", "Pss") for reader in crew)
+
+
+def go_on(reader: "Any") -> None:
+    """Tells one to take its next step."""
+    reader.stdin.write("\n")
+    reader.stdin.flush()
+
+
 def main() -> None:
     """Measures."""
     way, count, readers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -84,17 +98,20 @@ def main() -> None:
             [*words, "make", str(path)], check=True, capture_output=True, text=True
         )
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        crew = []
-        # One after the other: how long one takes to start is not how long they take together.
-        for _ in range(readers):
-            crew.append(subprocess.Popen([*words, "read", str(path)], **pipes))
-            crew[-1].stdout.readline()
+        crew = [subprocess.Popen([*words, "read", str(path)], **pipes) for _ in range(readers)]
         for reader in crew:
-            reader.stdin.write("\n")
-            reader.stdin.flush()
+            reader.stdout.readline()
+        before = together(crew)
+        # One after the other: how long one takes to start is not how long they take together.
+        for reader in crew:
+            go_on(reader)
+            reader.stdout.readline()
+        for reader in crew:
+            go_on(reader)
         said = [json.loads(reader.stdout.readline()) for reader in crew]
         memory = {
-            "pss": sum(megabytes(reader.pid, "smaps_rollup", "Pss") for reader in crew),
+            "before": before,
+            "pss": together(crew),
             "rss": max(megabytes(reader.pid, "status", "VmHWM") for reader in crew),
         }
         for reader in crew:

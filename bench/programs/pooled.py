@@ -4,14 +4,19 @@
 
 TASK is `submit` (NUMBER tasks are submitted one by one, and then their results taken), `round
 trip` (each is waited for before the next is submitted), `map` (NUMBER calls in chunks of 1,000),
-`large chunks` (in four chunks a worker), `start` (the first result of a new pool), or `sums`
-(NUMBER calls of 200 us of work each). Prints `wall_s`, the processor time of this process `cpu_s`,
-and `number`.
+`large chunks` (in four chunks a worker), `start` (from before the pool is made, with what it needs
+imported, until all of its workers run a task at the same time, and have answered), `start, spawn`
+(the same with new interpreters for workers; all others are forked), or `sums` (NUMBER calls of 200
+us of work each). Prints `wall_s`, the processor time of this process `cpu_s`, and `number`.
 """
 
 import json
+import socket
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 CHUNK = 1_000
@@ -27,27 +32,42 @@ def work(number: int) -> int:
     return sum(range(10_000)) + number
 
 
-def make(way: str, workers: int) -> Any:
-    """A pool that has an executor's methods, but for mp.Pool's."""
-    if way == "ungil":
-        from ungil import share
+def meet(path: str) -> int:
+    """Comes to a place, and stays until it is let go."""
+    with socket.socket(socket.AF_UNIX) as here:
+        here.connect(path)
+        return len(here.recv(1))
 
-        return share.Pool(workers, "fork")
+
+def maker(way: str, method: str) -> Callable[[int], Any]:
+    """What makes a pool that has an executor's methods, but for mp.Pool's; imported already."""
+    if way == "ungil":
+        from ungil.share import Pool
+
+        return lambda workers: Pool(workers, method)
     if way == "ProcessPoolExecutor":
         import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import ProcessPoolExecutor
 
-        return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
+        context = multiprocessing.get_context(method)
+        return lambda workers: ProcessPoolExecutor(workers, mp_context=context)
     if way == "mp.Pool":
         import multiprocessing
+        import multiprocessing.pool
 
-        return MpPool(multiprocessing.get_context("fork").Pool(workers))
+        context = multiprocessing.get_context(method)
+        return lambda workers: MpPool(context.Pool(workers))
     if way == "loky":
         import loky
 
-        return loky.ProcessPoolExecutor(workers)
+        return loky.ProcessPoolExecutor
     if way == "joblib":
-        return Joblib(workers)
+        return Joblib
+    return by_ray
+
+
+def by_ray(workers: int) -> "Ray":
+    """A cluster of this machine."""
     import ray
 
     ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
@@ -122,15 +142,39 @@ class RayOutcome:
         return self._ray.get(self._reference)
 
 
+def start(way: str, workers: int, method: str) -> tuple[float, float]:
+    """Until all workers of a new pool run tasks at the same time, and have answered.
+
+    Seconds, and those of this process on a processor.
+    """
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as place:
+        path = str(Path(folder) / "place")
+        place.bind(path)
+        place.listen(workers)
+        make = maker(way, method)
+        begun, cpu = time.perf_counter(), time.process_time()
+        pool = make(workers)
+        outcomes = [pool.submit(meet, path) for _ in range(workers)]
+        # Only when all are there one is let go, so that no worker can run the task of another.
+        there = [place.accept()[0] for _ in range(workers)]
+        for one in there:
+            one.send(b"x")
+            one.close()
+        assert [outcome.result() for outcome in outcomes] == [1] * workers
+        took = time.perf_counter() - begun, time.process_time() - cpu
+        pool.shutdown()
+    return took
+
+
 def main() -> None:
     """Does it, and prints."""
     task, way, number, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    made = time.perf_counter()
-    pool = make(way, workers)
+    if task.startswith("start"):
+        say(*start(way, workers, "spawn" if task.endswith("spawn") else "fork"), number)
+        return
+    pool = maker(way, "fork")(workers)
     warm = [pool.submit(same, n) for n in range(workers)] if hasattr(pool, "submit") else []
-    first = [outcome.result() for outcome in warm]
-    started_s = time.perf_counter() - made
-    assert first == list(range(len(first)))
+    assert [outcome.result() for outcome in warm] == list(range(len(warm)))
     if hasattr(pool, "map"):
         list(pool.map(same, range(CHUNK), chunksize=CHUNK))
     begun, cpu = time.perf_counter(), time.process_time()
@@ -142,13 +186,16 @@ def main() -> None:
     elif task == "sums":
         outcomes = [pool.submit(work, n) for n in range(number)]
         assert len([outcome.result() for outcome in outcomes]) == number
-    elif task != "start":
+    else:
         chunk = CHUNK if task == "map" else -(-number // (4 * workers))
         assert sum(pool.map(same, range(number), chunksize=chunk)) == number * (number - 1) // 2
-    wall_s = started_s if task == "start" else time.perf_counter() - begun
-    print(json.dumps({"wall_s": wall_s, "cpu_s": time.process_time() - cpu, "number": number}))
-    sys.stdout.flush()
+    say(time.perf_counter() - begun, time.process_time() - cpu, number)
     pool.shutdown()
+
+
+def say(wall_s: float, cpu_s: float, number: int) -> None:
+    """What came out."""
+    print(json.dumps({"wall_s": wall_s, "cpu_s": cpu_s, "number": number}), flush=True)
 
 
 if __name__ == "__main__":

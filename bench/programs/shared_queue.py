@@ -8,17 +8,21 @@ before it answers, so that the other one sleeps), `idle` (eight processes wait f
 `threads` (one process puts in and takes out, which needs no sharing).
 
 Prints how many items there were (`items`), the seconds from the first to the last (`wall_s`) and
-the CPU time of all processes (`cpu_s`). The time that is spent computing is not in `wall_s`.
+the CPU time of all processes (`cpu_s`). The time that is spent computing is not in `wall_s`. Of
+`idle`, `cpu_s` is that of the eight while they wait, without their start and their end.
 """
 
 import functools
 import importlib
 import multiprocessing
+import os
 import queue
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import work
@@ -26,6 +30,10 @@ import work
 FORK = multiprocessing.get_context("fork")
 PAUSE_S = 50e-6
 SECONDS = 2.0
+# In which they have come from their start to waiting.
+SETTLING_S = 0.5
+# For which `ungil, spinning` looks: longer than the other side computes.
+SPIN_S = 1e-3
 BATCH = 100
 
 # What is called to put an item in, and to take one out.
@@ -38,6 +46,28 @@ def ungil() -> Ends:
 
     made = share.Heap(max_size=1 << 28).share(share.Queue[Any]())
     return made.put, made.get
+
+
+def ungil_spinning() -> Ends:
+    """The same, with sides that look before they sleep."""
+    from ungil import share
+
+    made = share.Heap(max_size=1 << 28).share(share.Queue[Any](spin=SPIN_S))
+    return made.put, made.get
+
+
+def iceoryx() -> Ends:
+    """Publisher and subscriber of bytes, who tell each other by events."""
+    import through_iceoryx2
+
+    name = f"ungil bench {os.getpid()}"
+    return through_iceoryx2.Sender(name), through_iceoryx2.Receiver(name)
+
+
+def byte() -> Ends:
+    """The least that the kernel needs to wake somebody; whatever the item is, one byte goes."""
+    receiver, sender = os.pipe()
+    return lambda _: os.write(sender, b"x"), lambda: os.read(receiver, 1)
 
 
 def faster_fifo() -> Ends:
@@ -81,10 +111,13 @@ def thread_simple_queue() -> Ends:
 
 WAYS = {
     "ungil": ungil,
+    "ungil, spinning": ungil_spinning,
     "mp.Queue": mp_queue,
     "mp.SimpleQueue": mp_simple_queue,
     "mp.Pipe": pipe,
+    "os.pipe, one byte": byte,
     "faster-fifo": faster_fifo,
+    "iceoryx2": iceoryx,
     "queue.Queue": thread_queue,
     "queue.SimpleQueue": thread_simple_queue,
 }
@@ -114,20 +147,34 @@ def compute() -> None:
         pass
 
 
+@contextmanager
+def opened(end: Any, all_of_them: Any) -> Generator[None]:
+    """Waits for the others before it begins; some ends are opened by the process that uses them."""
+    is_own = hasattr(end, "open")
+    if is_own:
+        end.open()
+    all_of_them.wait()
+    yield
+    if is_own:
+        # What was put in may be lost with who has put it in.
+        all_of_them.wait()
+        end.close()
+
+
 def produce(put: Callable[[Any], object], item: object, items: int, begin: Any, told: Any) -> None:
     """Puts so many in, and tells when it began."""
-    begin.wait()
-    told.send(time.perf_counter())
-    for _ in range(items):
-        put(item)
+    with opened(put, begin):
+        told.send(time.perf_counter())
+        for _ in range(items):
+            put(item)
 
 
 def consume(get: Callable[[], Any], items: int, begin: Any, told: Any) -> None:
     """Takes so many out, and tells when it had all."""
-    begin.wait()
-    for _ in range(items):
-        get()
-    told.send(time.perf_counter())
+    with opened(get, begin):
+        for _ in range(items):
+            get()
+        told.send(time.perf_counter())
 
 
 def answer(get: Callable[[], Any], put: Callable[[Any], object], items: int, pause: bool) -> None:
@@ -176,18 +223,26 @@ def there_and_back(make: Callable[[], Ends], items: int, pause: bool) -> float:
     return wall_s - (2 * PAUSE_S * items if pause else 0)
 
 
-def idle(ends: Ends) -> float:
-    """Seconds for which eight processes wait."""
+def idle(ends: Ends) -> tuple[float, float]:
+    """Seconds for which eight processes wait, and the CPU time that this takes."""
     processes = [FORK.Process(target=ends[1], daemon=True) for _ in range(8)]
     for process in processes:
         process.start()
-    begun = time.perf_counter()
+    time.sleep(SETTLING_S)
+    begun, before_s = time.perf_counter(), sum(map(on_cpu, processes))
     time.sleep(SECONDS)
+    waited_s, cpu_s = time.perf_counter() - begun, sum(map(on_cpu, processes)) - before_s
     for _ in processes:
         ends[0](0)
     for process in processes:
         process.join()
-    return time.perf_counter() - begun
+    return waited_s, cpu_s
+
+
+def on_cpu(process: Any) -> float:
+    """Seconds of CPU time of a running process, which the kernel counts in nanoseconds."""
+    threads = Path(f"/proc/{process.pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 def main() -> None:
@@ -203,7 +258,9 @@ def main() -> None:
             get()
         wall_s = time.perf_counter() - begun
     elif task == "idle":
-        wall_s = idle(WAYS[way]())
+        wall_s, cpu_s = idle(WAYS[way]())
+        work.say({"items": items, "wall_s": wall_s, "cpu_s": cpu_s})
+        return
     elif task.startswith("round trip"):
         wall_s = there_and_back(WAYS[way], items, task.endswith("asleep"))
     else:

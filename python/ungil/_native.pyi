@@ -771,8 +771,8 @@ class SharedArray(Buffer):
     def append(self, item: Any, /) -> None:
         """Add an item, or a row, at the end."""
 
-    def extend_by(self, source: Buffer, /) -> None:
-        """Add rows at the end that are in memory as those of the array are."""
+    def extend_by(self, source: Buffer, rows: int, /) -> None:
+        """Add so many rows at the end that are in memory as those of the array are."""
 
     def resize(self, length: int, /) -> None:
         """Set the length of the first axis, in one step: it loses rows, or gains rows of zeros."""
@@ -1364,12 +1364,22 @@ class SharedQueue(Generic[_T]):
     """What many put in and many take out."""
 
     def __new__(
-        cls, held: Held | None = None, /, *, maxsize: int = 0, ordered: bool = False
+        cls,
+        held: Held | None = None,
+        /,
+        *,
+        maxsize: int = 0,
+        ordered: bool = False,
+        spin: float = 0.0,
     ) -> Self: ...
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
     @property
     def maxsize(self) -> int:
         """How many items it can have at a time; 0: any number."""
+
+    @property
+    def spin(self) -> float:
+        """For how many seconds a thread that waits looks before it sleeps."""
 
     def qsize(self) -> int:
         """How many items it has at this moment, without leased ones."""

@@ -11,6 +11,7 @@ use damage::wounds;
 use proptest::prelude::*;
 use support::heap;
 use ungil_heap::deque::{self, End};
+use ungil_heap::queue::Options;
 use ungil_heap::segment::Offset;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::{self, Cell, Text, Value};
@@ -127,7 +128,9 @@ proptest! {
         let heap = heap(4 << 20);
         let now = || Some(std::time::Instant::now());
         let keep = &mut |_: &Value<'static>| Ok(());
-        let at = heap.change(|op| queue::create(op, Some(100), is_ordered)).unwrap();
+        let at = heap.change(|op| {
+            queue::create(op, Options { limit: Some(100), is_ordered, ..Options::default() })
+        }).unwrap();
         for value in keys() {
             queue::put(&heap, at, &value, now()).unwrap();
         }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use support::{Child, Steps, every_step};
 use taken::{owned, taken};
-use ungil_heap::queue::{self, Got, Put};
+use ungil_heap::queue::{self, Got, Options, Put};
 use ungil_heap::roots::Root;
 use ungil_heap::segment::Offset;
 use ungil_heap::sync::event;
@@ -61,7 +61,8 @@ fn drained(heap: &Heap, at: Offset) -> Vec<Value<'static>> {
 
 /// A queue of these values, held.
 fn queue_of(heap: &Heap, is_ordered: bool, values: &[Value<'_>]) -> Root {
-    let root = heap.make(|op| queue::create(op, None, is_ordered)).unwrap();
+    let root =
+        heap.make(|op| queue::create(op, Options { is_ordered, ..Options::default() })).unwrap();
     for value in values {
         put(heap, root.at(), value);
     }

@@ -56,7 +56,8 @@ from ungil.share._values import Pickled
 
 if TYPE_CHECKING:
     from ungil.share._manager import Manager
-    from ungil.share._pool import Pool, PoolTasks, WorkerDied
+    from ungil.share._pool.died import WorkerDied
+    from ungil.share._pool.pool import Pool, PoolTasks
 
 # `share.dict`, `share.list`, `share.set` and `share.deque` are public, and not here: `import *`
 # would put them in the place of the builtin ones.
@@ -105,7 +106,12 @@ __all__ = [
 ]
 
 # What needs multiprocessing and concurrent.futures, which take longer to import than all the rest.
-_LATER = {"Manager": "_manager", "Pool": "_pool", "PoolTasks": "_pool", "WorkerDied": "_pool"}
+_LATER = {
+    "Manager": "_manager",
+    "Pool": "_pool.pool",
+    "PoolTasks": "_pool.pool",
+    "WorkerDied": "_pool.died",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -103,14 +103,14 @@ class array(Handled, _native.SharedArray):
                 f"rows of shape {shape[1:]} do not fit the rows of the array, which have"
                 f" {self.shape[1:]}"
             )
-        self.extend_by(source)
+        self.extend_by(source, shape[0])
 
     def _append_row(self, row: object) -> None:
         """Add one row, or an item that is no plain number; what `append` calls."""
         np = _formats.numpy("a row of several items")
         made = np.empty((1, *self.shape[1:]), self.dtype)
         made[0] = row
-        self.extend_by(made)
+        self.extend_by(made, 1)
 
     def _part(self, key: object) -> Any:
         """Return what is no plain number; what `[]` calls."""

@@ -11,8 +11,8 @@ from multiprocessing import TimeoutError as LateError
 from typing import Any, Self
 
 from ungil.share._heap import Heap
-from ungil.share._pool import Pool
 from ungil.share._pool.map import run_chunk, run_chunk_of_tuples
+from ungil.share._pool.pool import Pool
 
 # As multiprocessing does: four chunks for each worker.
 _CHUNKS_A_WORKER = 4

@@ -74,7 +74,10 @@ class AnyQueue(Handled, _native.SharedQueue[T]):
     def __repr__(self) -> str:
         name = type(self).__name__
         if not _native.is_shared(self):
-            return f"{name}({self.maxsize or ''})"
+            said = [str(self.maxsize)] if self.maxsize else []
+            if self.spin:
+                said.append(f"spin={self.spin}")
+            return f"{name}({', '.join(said)})"
         limit = f"/{self.maxsize}" if self.maxsize else ""
         closed = ", closed" if self.closed else ""
         return f"<{name} with {self.qsize()}{limit} items{closed}>"
@@ -87,15 +90,17 @@ class Queue(AnyQueue[T]):
     any moment loses no items of others and blocks nobody: its own item is fully in or not in, fully
     out or not out. An item that a consumer has taken dies with it; a leased one (`lease`) does not.
 
+    A thread that waits sleeps. With `spin`, it looks for so many seconds first, and keeps a
+    processor busy: at most 0.01, and the same for all processes. ValueError for anything else.
     A queue cannot be used in a transaction.
     """
 
     __slots__ = ()
 
-    def __new__(cls, maxsize: int | _native.Held = 0) -> Self:
+    def __new__(cls, maxsize: int | _native.Held = 0, *, spin: float = 0.0) -> Self:
         if isinstance(maxsize, _native.Held):
             return super().__new__(cls, maxsize)
-        return super().__new__(cls, maxsize=maxsize)
+        return super().__new__(cls, maxsize=maxsize, spin=spin)
 
 
 class PriorityQueue(AnyQueue[T]):
@@ -104,15 +109,15 @@ class PriorityQueue(AnyQueue[T]):
     Items are compared in the heap, without Python: numbers, strings, bytes and tuples of them as
     Python compares them, numbers before strings, strings before bytes, bytes before tuples. Items
     that compare equal come out in the order in which they were put in, so `(priority, anything)`
-    needs no tie-breaker.
+    needs no tie-breaker. `spin` is that of `Queue`.
     """
 
     __slots__ = ()
 
-    def __new__(cls, maxsize: int | _native.Held = 0) -> Self:
+    def __new__(cls, maxsize: int | _native.Held = 0, *, spin: float = 0.0) -> Self:
         if isinstance(maxsize, _native.Held):
             return super().__new__(cls, maxsize)
-        return super().__new__(cls, maxsize=maxsize, ordered=True)
+        return super().__new__(cls, maxsize=maxsize, ordered=True, spin=spin)
 
 
 def wait(queues: Iterable[Q], timeout: float | None = None) -> list[Q]:

@@ -23,7 +23,7 @@ from typing import Any
 import joblib
 from joblib.parallel import AutoBatchingMixin, ParallelBackendBase
 
-from ungil.share._pool import Pool
+from ungil.share._pool.pool import Pool
 
 __all__ = ["UngilBackend", "register"]
 

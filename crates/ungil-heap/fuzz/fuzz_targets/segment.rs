@@ -17,6 +17,7 @@ use ungil_heap::slice::Slice;
 use ungil_heap::sync::{barrier, bounded, condition, event, lock, semaphore};
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
+use ungil_heap::queue::Options;
 use ungil_heap::{Error, Heap, Result, buffer, deque, dict, list, monitor, queue, set, structs};
 
 /// Gives up soon: a lock word may name a living thread that knows nothing of it.
@@ -55,7 +56,7 @@ fn made() -> Result<Made> {
     let set = heap.make(|op| set::create(op))?;
     let list = heap.make(|op| list::create(op))?;
     let deque = heap.make(|op| deque::create(op, Some(8)))?;
-    let queue = heap.make(|op| queue::create(op, Some(30), false))?;
+    let queue = heap.make(|op| queue::create(op, Options { limit: Some(30), ..Options::default() }))?;
     let fields = heap.make(|op| structs::create(op, SCHEMA, &values))?;
     let layout = Layout { format: b"i".to_vec(), item_bytes: 4, others: vec![3] };
     let array = heap.make(|op| array::create(op, &layout, 0, 5, &mut |_| Ok(())))?;

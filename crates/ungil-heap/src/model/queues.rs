@@ -3,7 +3,7 @@
 use loom::thread;
 
 use super::*;
-use crate::queue::{self, Got, Put};
+use crate::queue::{self, Got, Options, Put};
 use crate::value::Value;
 
 /// The first chunk after the reserve is for a queue.
@@ -16,7 +16,7 @@ pub(super) fn rooms(layout: &Layout) -> Vec<Room> {
 }
 
 fn make(heap: &Heap, limit: Option<usize>) -> Offset {
-    heap.make(|op| queue::create(op, limit, false)).unwrap().at()
+    heap.make(|op| queue::create(op, Options { limit, ..Options::default() })).unwrap().at()
 }
 
 fn put(heap: &Heap, at: Offset, number: i64) {

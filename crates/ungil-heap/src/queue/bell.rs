@@ -9,8 +9,11 @@
 //! still, to whom it leaves the bell as it was for itself; and if there is more, it wakes the next
 //! one. Somebody who is killed in between is why nobody sleeps for ever: it looks again after 20 ms,
 //! then after twice as long, and so on to a tenth of a second.
+//!
+//! A queue may say for how long somebody looks before it sleeps. Who looks has set no bit, so that
+//! nobody calls the kernel for it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::atomic::{
     AtomicU32,
@@ -19,8 +22,11 @@ use crate::atomic::{
 use crate::{Heap, Result, clock, fault, lock, mutation, watch};
 
 const WAITED: u32 = 1 << 31;
-/// How often somebody looks before it sleeps: for 1 to 2 µs, which is less than a sleep costs.
+/// How often somebody looks before it sleeps, whatever the queue says: for 1 to 2 µs, which is less
+/// than a sleep costs.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 30 };
+/// How often somebody looks before it looks at the clock, and lets others have the processor.
+const LOOKS: u32 = 32;
 
 /// Wakes up to `count` of those who sleep for what was just done. The caller has let go of the lock
 /// that [`answer`] touches.
@@ -45,6 +51,17 @@ fn wake(bell: &AtomicU32, count: i32) {
     lock::wake(bell, count);
 }
 
+/// Who waits, for what, and how long.
+pub(super) struct Waiting<'h> {
+    pub(super) heap: &'h Heap,
+    pub(super) bell: &'h AtomicU32,
+    /// The lock of the end at which what is waited for comes.
+    pub(super) touched: &'h AtomicU32,
+    /// For how long it looks before it sleeps.
+    pub(super) spin: Duration,
+    pub(super) deadline: Option<Instant>,
+}
+
 /// What was waited for, and whether there is more for others.
 pub(super) struct Answer<T> {
     pub(super) answer: T,
@@ -54,16 +71,14 @@ pub(super) struct Answer<T> {
 /// Calls `attempt` until it has an answer, and sleeps in between. `None`: there was none before the
 /// deadline.
 ///
-/// `is_worth` says whether an attempt is worth the while, and `touched` is the lock of the end at
-/// which what is waited for comes.
+/// `is_worth` says whether an attempt is worth the while.
 #[cold]
 pub(super) fn answer<T>(
-    heap: &Heap,
-    (bell, touched): (&AtomicU32, &AtomicU32),
-    deadline: Option<Instant>,
+    waiting: &Waiting<'_>,
     is_worth: impl Fn() -> bool,
     mut attempt: impl FnMut() -> Result<Option<Answer<T>>>,
 ) -> Result<Option<T>> {
+    let Waiting { heap, bell, touched, spin, deadline } = *waiting;
     if deadline.is_some_and(|end| end <= clock::now()) {
         return Ok(attempt()?.map(|found| found.answer));
     }
@@ -74,6 +89,18 @@ pub(super) fn answer<T>(
             return Ok(Some(found.answer));
         }
         std::hint::spin_loop();
+    }
+    if !spin.is_zero() {
+        let end = clock::now() + spin;
+        let end = deadline.map_or(end, |deadline| deadline.min(end));
+        while look_until(heap, end, &is_worth)? {
+            if let Some(found) = attempt()? {
+                return Ok(Some(found.answer));
+            }
+            if clock::now() >= end {
+                break;
+            }
+        }
     }
     let mut has_slept = false;
     let mut patience = lock::PATIENCE;
@@ -109,3 +136,29 @@ pub(super) fn answer<T>(
         has_slept = true;
     }
 }
+
+/// Looks until an attempt is worth the while; false: it was not before the end. Other threads of the
+/// process run meanwhile, one of which may do what is waited for.
+fn look_until(heap: &Heap, end: Instant, is_worth: &impl Fn() -> bool) -> Result<bool> {
+    let mut is_seen = false;
+    heap.pause().pause(&mut || {
+        loop {
+            for _ in 0..LOOKS {
+                is_seen = is_worth();
+                if is_seen {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            if clock::now() >= end {
+                return;
+            }
+            // If the other side waits for this processor, it would do so for a whole time slice.
+            std::thread::yield_now();
+        }
+    })?;
+    Ok(is_seen)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -2,10 +2,13 @@
 
 use std::time::Instant;
 
-use super::bell::{self, Answer};
+use super::bell::{self, Answer, Waiting};
 use super::ring::Ring;
 use super::{Locked, Queue, count};
-use crate::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use crate::cells;
 use crate::lock::Holder;
 use crate::op::Op;
@@ -105,7 +108,7 @@ pub fn put_back(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<()> {
     Ok(())
 }
 
-impl Queue<'_> {
+impl<'h> Queue<'h> {
     /// Puts a value in if there is room; `None`: there is none.
     #[inline]
     pub(super) fn try_put(&self, cell: Option<Cell>, value: &Value<'_>) -> Result<Option<Put>> {
@@ -226,10 +229,9 @@ impl Queue<'_> {
         deadline: Option<Instant>,
         mut put: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
+        let (bell, touched) = (&self.control.room, &self.control.get_lock);
         bell::answer(
-            self.heap,
-            (&self.control.room, &self.control.get_lock),
-            deadline,
+            &self.waiting(bell, touched, deadline),
             || !self.is_full() || self.is_closed(),
             || {
                 let done = put()?;
@@ -260,14 +262,23 @@ impl Queue<'_> {
                 return Ok(Some(Answer { answer, is_more }));
             }
         };
+        let (bell, touched) = (&self.control.values, &self.control.put_lock);
         let answered = bell::answer(
-            self.heap,
-            (&self.control.values, &self.control.put_lock),
-            deadline,
+            &self.waiting(bell, touched, deadline),
             || !self.is_empty() || self.is_closed(),
             attempt,
         )?;
         Ok(answered.unwrap_or(Err(Got::Empty)))
+    }
+
+    /// This thread, if it is to wait at a bell of the queue.
+    fn waiting(
+        &self,
+        bell: &'h AtomicU32,
+        touched: &'h AtomicU32,
+        deadline: Option<Instant>,
+    ) -> Waiting<'h> {
+        Waiting { heap: self.heap, bell, touched, spin: self.spin(), deadline }
     }
 
     /// Takes the first value out, if there is one.

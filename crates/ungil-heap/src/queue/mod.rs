@@ -11,7 +11,7 @@
 //! | 0 | who makes or closes it | the head; body: where the ring is, the most values, whether it is closed, where the leases are |
 //! | 64 | who puts | lock, end of the values, the beginning of the values as it was last seen |
 //! | 128 | who takes | lock, beginning of the values, their end as it was last seen, how many are done |
-//! | 192 | who sleeps | bells: of values, of room, of all being done |
+//! | 192 | who sleeps | bells: of values, of room, of all being done; for how long it looks before that |
 //!
 //! Positions are counted from the first value ever put in, modulo 2^64; a value's cell is the
 //! position modulo the length of the ring. A value that is put back makes the beginning smaller.
@@ -27,6 +27,8 @@ mod priority;
 mod ring;
 mod tasks;
 mod watching;
+
+use std::time::Duration;
 
 use crate::atomic::{
     AtomicU32, AtomicU64,
@@ -57,6 +59,8 @@ const CLOSED: u64 = 1;
 const ORDERED: u32 = 1;
 /// The most values that a queue can be limited to, or have.
 pub const MOST: usize = 1 << 31;
+/// The longest that somebody looks for what it waits for before it sleeps.
+pub const LONGEST_SPIN: Duration = Duration::from_millis(10);
 
 /// What is behind the head: a cache line for each of those who put, who take, and who sleep.
 #[repr(C)]
@@ -89,7 +93,8 @@ pub(crate) struct Control {
     room: AtomicU32,
     /// Rung when all values are done.
     all_done: AtomicU32,
-    bells_reserved: AtomicU32,
+    /// For how many nanoseconds somebody looks before it sleeps.
+    spin_ns: AtomicU32,
     bells_rest: [AtomicU64; 6],
 }
 
@@ -99,7 +104,8 @@ const _: () = assert!(size_of::<Control>() == CONTROL_SIZE);
 impl Control {
     /// That of an empty queue.
     fn clear(&self) {
-        for word in [&self.put_lock, &self.get_lock, &self.values, &self.room, &self.all_done] {
+        let words = [&self.put_lock, &self.get_lock, &self.values, &self.room, &self.all_done];
+        for word in words.into_iter().chain([&self.spin_ns]) {
             word.store(0, Relaxed);
         }
         let positions = [&self.tail, &self.head_seen, &self.head, &self.tail_seen, &self.done];
@@ -139,6 +145,11 @@ impl<'h> Queue<'h> {
             0 => MOST,
             limit => limit.min(MOST),
         }
+    }
+
+    /// For how long somebody looks for what it waits for before it sleeps.
+    fn spin(&self) -> Duration {
+        Duration::from_nanos(self.control.spin_ns.load(Relaxed).into()).min(LONGEST_SPIN)
     }
 
     #[inline]
@@ -243,18 +254,35 @@ fn is_ordered(head: &Head) -> bool {
     head.flags() & ORDERED != 0
 }
 
-/// A new queue with nothing in it, that has at most `limit` values at a time. What is taken out first
-/// is what was put in first; or, if `is_ordered`, the least value ([`value::order`]).
+/// What a queue is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The most values that it has at a time; `None`: any number.
+    pub limit: Option<usize>,
+    /// What is taken out first is not what was put in first, but the least value ([`value::order`]).
+    pub is_ordered: bool,
+    /// For how long who waits for values or room looks before it sleeps, and keeps a processor busy.
+    pub spin: Duration,
+}
+
+/// A new queue with nothing in it.
 ///
 /// # Errors
-/// [`Error::Misuse`] for a limit of none, or of more than [`MOST`].
-pub fn create(op: &mut Op<'_>, limit: Option<usize>, is_ordered: bool) -> Result<Offset> {
+/// [`Error::Misuse`] for a limit of none, or of more than [`MOST`]; for more than [`LONGEST_SPIN`].
+pub fn create(op: &mut Op<'_>, options: Options) -> Result<Offset> {
+    let Options { limit, is_ordered, spin } = options;
+    let spin_ns = u32::try_from(spin.as_nanos()).unwrap_or(u32::MAX);
+    if spin > LONGEST_SPIN {
+        return Err(Error::Misuse("who waits at a queue looks for at most 10 ms before it sleeps"));
+    }
     if limit.is_some_and(|limit| limit == 0 || limit > MOST) {
         return Err(Error::Misuse("a queue is limited to 1 to 2^31 values"));
     }
     let at = op.create(Kind::Queue, SIZE)?;
     let segment = op.heap().segment();
-    segment.part::<Control>(at + CONTROL)?.clear();
+    let control = segment.part::<Control>(at + CONTROL)?;
+    control.clear();
+    control.spin_ns.store(spin_ns, Relaxed);
     let ring = Ring::first(op, limit, is_ordered)?;
     let head = object::head(segment, at)?;
     head.set_flags(if is_ordered { ORDERED } else { 0 });
@@ -276,6 +304,11 @@ pub fn limit(heap: &Heap, at: Offset) -> Result<Option<usize>> {
     let queue = Queue::at(heap, at)?;
     let is_limited = queue.head.body[1].load(Relaxed) != 0;
     Ok(is_limited.then(|| queue.limit()))
+}
+
+/// For how long who waits for values or room looks before it sleeps.
+pub fn spin(heap: &Heap, at: Offset) -> Result<Duration> {
+    Ok(Queue::at(heap, at)?.spin())
 }
 
 /// Whether the least value comes first, not the one that was put in first.

@@ -3,9 +3,9 @@
 //! What was put in is counted by the end of the queue, and what is done by a word beside the
 //! beginning, which is changed under the lock of the taking end.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::bell::{self, Answer};
+use super::bell::{self, Answer, Waiting};
 use super::{Queue, count};
 use crate::atomic::Ordering::{Acquire, Relaxed};
 use crate::monitor::may_wait;
@@ -49,6 +49,12 @@ pub fn join(heap: &Heap, at: Offset, deadline: Option<Instant>) -> Result<bool> 
     }
     may_wait(heap, deadline)?;
     let queue = Queue::at(heap, at)?;
-    let bell = (&queue.control.all_done, &queue.control.get_lock);
-    Ok(bell::answer(heap, bell, deadline, || false, is_done)?.is_some())
+    let waiting = Waiting {
+        heap,
+        bell: &queue.control.all_done,
+        touched: &queue.control.get_lock,
+        spin: Duration::ZERO,
+        deadline,
+    };
+    Ok(bell::answer(&waiting, || false, is_done)?.is_some())
 }

@@ -4,7 +4,4 @@
 shared memory, `core.py` how tasks go out and results come back, `staff.py` who lives and who died.
 """
 
-from ungil.share._pool.died import WorkerDied
-from ungil.share._pool.pool import Pool, PoolTasks
-
-__all__ = ["Pool", "PoolTasks", "WorkerDied"]
+# It imports nothing: a worker needs little of this, and a new interpreter starts the sooner.

@@ -106,8 +106,8 @@ def submit(
 
 def found(token: str, limit: float, retries: int) -> object:
     """Return the pool of a task that was given it; what a pickled one calls."""
-    from ungil.share._pool import PoolTasks
     from ungil.share._pool.core import Foreign
+    from ungil.share._pool.pool import PoolTasks
 
     core: Any = Foreign(_of(token).line)
     return PoolTasks(None, core, limit, retries)

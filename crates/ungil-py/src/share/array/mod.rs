@@ -227,17 +227,17 @@ impl Array {
         appended.map_err(raised)
     }
 
-    /// Adds rows at the end, which are as `source` has them: of the same items and the same length.
-    #[pyo3(signature = (source, /))]
-    fn extend_by(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Adds so many rows at the end, which are as `source` has them: of the same items and the same
+    /// length, which may be none.
+    #[pyo3(signature = (source, rows, /))]
+    fn extend_by(&self, source: &Bound<'_, PyAny>, rows: usize) -> PyResult<()> {
         let source = Lent::by(source)?;
-        if self.row_bytes == 0 || !source.bytes().is_multiple_of(self.row_bytes) {
-            return Err(PyValueError::new_err(
-                "the rows have another length than those of the array",
-            ));
+        if rows.checked_mul(self.row_bytes) != Some(source.bytes()) {
+            let (bytes, row_bytes) = (source.bytes(), self.row_bytes);
+            let what = format!("{bytes} bytes are not {rows} rows of {row_bytes} bytes each");
+            return Err(PyValueError::new_err(what));
         }
         let (heap, at) = self.place.found()?;
-        let rows = source.bytes() / self.row_bytes;
         array::extend(heap, at, &self.layout, rows, &mut |to| source.copy_to(to)).map_err(raised)
     }
 

@@ -5,7 +5,7 @@ mod putting;
 mod taking;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyType};
 use ungil_heap::Error;
 use ungil_heap::op::Op;
-use ungil_heap::queue::{self, Put};
+use ungil_heap::queue::{self, Options, Put};
 use ungil_heap::segment::{Offset, Segment};
 
 use super::errors::raised;
@@ -29,15 +29,22 @@ pyo3::import_exception!(queue, Full);
 
 /// A queue that is to be made.
 #[derive(Clone, Copy)]
-pub struct Making {
-    limit: Option<usize>,
-    is_ordered: bool,
-}
+pub struct Making(Options);
 
 impl Making {
     pub fn create(self, op: &mut Op<'_>) -> ungil_heap::Result<Offset> {
-        queue::create(op, self.limit, self.is_ordered)
+        queue::create(op, self.0)
     }
+}
+
+/// For how long who waits looks before it sleeps, of an argument in seconds.
+fn spin(seconds: f64) -> PyResult<Duration> {
+    let longest = queue::LONGEST_SPIN.as_secs_f64();
+    if (0.0..=longest).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    let what = "'spin' is the number of seconds for which a thread looks before it sleeps";
+    Err(PyValueError::new_err(format!("{what}, from 0 to {longest}, not {seconds}")))
 }
 
 /// What many put in and many take out.
@@ -105,8 +112,8 @@ impl Patience {
 #[pymethods]
 impl Queue {
     #[new]
-    #[pyo3(signature = (held = None, /, *, maxsize = 0, ordered = false))]
-    fn new(held: Option<&Held>, maxsize: i64, ordered: bool) -> PyResult<Self> {
+    #[pyo3(signature = (held = None, /, *, maxsize = 0, ordered = false, spin = 0.0))]
+    fn new(held: Option<&Held>, maxsize: i64, ordered: bool, spin: f64) -> PyResult<Self> {
         let wanted = || {
             let limit = usize::try_from(maxsize).ok().filter(|limit| *limit > 0);
             if limit.is_some_and(|limit| limit > queue::MOST) {
@@ -114,7 +121,7 @@ impl Queue {
                 let what = format!("a queue has at most {most} items, not {maxsize}");
                 return Err(PyValueError::new_err(what));
             }
-            Ok(Making { limit, is_ordered: ordered })
+            Ok(Making(Options { limit, is_ordered: ordered, spin: self::spin(spin)? }))
         };
         Place::new(held, wanted).map(Self)
     }
@@ -123,10 +130,20 @@ impl Queue {
     #[getter]
     fn maxsize(&self) -> PyResult<usize> {
         if let Place::Wanted(making) = &self.0 {
-            return Ok(making.limit.unwrap_or(0));
+            return Ok(making.0.limit.unwrap_or(0));
         }
         let (heap, at) = self.0.found()?;
         Ok(queue::limit(heap, at).map_err(raised)?.unwrap_or(0))
+    }
+
+    /// For how many seconds who waits looks before it sleeps.
+    #[getter]
+    fn spin(&self) -> PyResult<f64> {
+        if let Place::Wanted(making) = &self.0 {
+            return Ok(making.0.spin.as_secs_f64());
+        }
+        let (heap, at) = self.0.found()?;
+        Ok(queue::spin(heap, at).map_err(raised)?.as_secs_f64())
     }
 
     /// How many items it has at this moment.
