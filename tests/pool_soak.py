@@ -73,12 +73,15 @@ def soak(
                     pass  # It was dead already.
 
     with share.Pool(workers, method, heap=heap, retries=retries) as pool:
-        futures = [pool.submit(begin, begun, number, most_s) for number in range(tasks)]
+        # From before the first task: on a busy machine half of them are done before all are in.
         killer = threading.Thread(target=kill, args=(pool,))
         killer.start()
-        outcomes = [outcome(future) for future in futures]
-        ended.set()
-        killer.join()
+        try:
+            futures = [pool.submit(begin, begun, number, most_s) for number in range(tasks)]
+            outcomes = [outcome(future) for future in futures]
+        finally:
+            ended.set()
+            killer.join()
     counts = begun.copy()
     wrong = [*accounted(outcomes, counts, retries)]
     died = sum(isinstance(it, share.WorkerDied) for it in outcomes)
