@@ -75,3 +75,23 @@ print(heap.root["a"])
             " (RLIMIT_AS, ulimit -v); a heap with a smaller max_size takes less"
         )
     assert (one, done.stderr) == ("1", "")
+
+
+def test_without_address_space_a_frozen_file_is_refused(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+from ungil import share
+
+share.freeze([b"x" * (1 << 20) + bytes([number]) for number in range(64)], sys.argv[1])
+with open("/proc/self/statm") as file:
+    bytes_now = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (bytes_now + (32 << 20),) * 2)
+try:
+    share.frozen(sys.argv[1])
+except MemoryError as error:
+    print(error)
+"""
+    path = tmp_path / "large.frozen"
+    done = run_python("-c", code, path)
+    assert done.stdout.startswith(f"{path}: mapping a frozen file takes as many addresses"), done
+    assert done.stdout.endswith("(RLIMIT_AS, ulimit -v)\n")

@@ -37,8 +37,8 @@ def explained(error: OSError) -> OSError:
     return OSError(
         error.errno,
         f"heaps with a name are files in {FOLDER}, and none can be made there"
-        f" ({os.strerror(error.errno)}): mount a tmpfs there (mount -t tmpfs tmpfs {FOLDER}), or make"
-        " a heap without a name",
+        f" ({os.strerror(error.errno)}): mount a tmpfs there (mount -t tmpfs tmpfs {FOLDER}), or"
+        " make a heap without a name",
     )
 
 
