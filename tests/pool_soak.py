@@ -3,10 +3,10 @@
     python tests/pool_soak.py                         24 workers, 100,000 tasks, a kill each 50 ms
     python tests/pool_soak.py --workers 4 --tasks 2000 --every 0.02 --method spawn
 
-Every task counts its beginnings in shared memory. In the end each has either its result, having
-begun once, or a WorkerDied, having begun once at most; each death is told by one task at most. With
---retries a task may begin more often, and none may fail but those that ran out of them. Exits with
-1 if any of this is not so.
+Between two kills as many tasks begin as there are workers. Every task counts its beginnings in
+shared memory. In the end each has either its result, having begun once, or a WorkerDied, having
+begun once at most; each death is told by one task at most. With --retries a task may begin more
+often, and none may fail but those that ran out of them. Exits with 1 if any of this is not so.
 """
 
 from __future__ import annotations
@@ -63,7 +63,13 @@ def soak(
 
     def kill(pool: share.Pool) -> None:
         nonlocal kills
+        seen = 0
         while not ended.wait(every_s):
+            # A busy machine may start workers more slowly than this would kill them.
+            now = share.version(begun)
+            if now - seen < workers:
+                continue
+            seen = now
             pids = pool.worker_pids()
             if pids:
                 try:
@@ -73,12 +79,15 @@ def soak(
                     pass  # It was dead already.
 
     with share.Pool(workers, method, heap=heap, retries=retries) as pool:
-        futures = [pool.submit(begin, begun, number, most_s) for number in range(tasks)]
+        # From before the first task: on a busy machine half of them are done before all are in.
         killer = threading.Thread(target=kill, args=(pool,))
         killer.start()
-        outcomes = [outcome(future) for future in futures]
-        ended.set()
-        killer.join()
+        try:
+            futures = [pool.submit(begin, begun, number, most_s) for number in range(tasks)]
+            outcomes = [outcome(future) for future in futures]
+        finally:
+            ended.set()
+            killer.join()
     counts = begun.copy()
     wrong = [*accounted(outcomes, counts, retries)]
     died = sum(isinstance(it, share.WorkerDied) for it in outcomes)

@@ -24,6 +24,8 @@ PYTHONS = pythons("3.8", "3.11-debian", "3.12", "3.13", since=(3, 8))
 PROGRAM = PROGRAMS / "slices.py"
 # SCHED_OTHER and SCHED_BATCH (<linux/sched.h>).
 OTHER, BATCH = 0, 3
+# These tests may themselves be run by nice(1).
+NICE = os.getpriority(os.PRIO_PROCESS, 0)
 Thread = list[int]
 """How the kernel runs it: slice in ns, scheduling policy, nice value."""
 
@@ -54,14 +56,18 @@ class Slices:
 
 @contextmanager
 def slices(
-    *options: str, python: str = sys.executable, policy: str = "interactive", **variables: str
+    *options: str,
+    python: str = sys.executable,
+    policy: str = "interactive",
+    arguments: tuple[str, ...] = (),
+    **variables: str,
 ) -> Generator[Slices]:
     """Run the program by `ungil run`; in the end it is over."""
     kept = {name: it for name, it in os.environ.items() if not name.startswith("UNGIL_")}
     with subprocess.Popen(
         [
             *(sys.executable, "-m", "ungil", "run", "--policy", policy, *options),
-            *(python, "-Wignore", str(PROGRAM)),
+            *(python, "-Wignore", str(PROGRAM), *arguments),
         ],
         env=kept | variables,
         stdin=subprocess.PIPE,
@@ -79,7 +85,7 @@ def slices(
 def is_run_soon(thread: Thread, own_ns: int) -> bool:
     """Whether a thread has a short slice (or none, where there are none), and nothing else."""
     slice_ns, *others = thread
-    return others == [OTHER, 0] and (slice_ns == 0 if own_ns == 0 else slice_ns < own_ns)
+    return others == [OTHER, NICE] and (slice_ns == 0 if own_ns == 0 else slice_ns < own_ns)
 
 
 def computes(thread: Thread, own_ns: int) -> bool:
@@ -88,12 +94,12 @@ def computes(thread: Thread, own_ns: int) -> bool:
     On a busy machine it may.
     """
     slice_ns, *others = thread
-    return others in ([OTHER, 0], [BATCH, 0]) and own_ns <= slice_ns < own_ns + 1000
+    return others in ([OTHER, NICE], [BATCH, NICE]) and own_ns <= slice_ns < own_ns + 1000
 
 
 def is_as_without_ungil(said: dict[str, Any]) -> bool:
     """Whether the kernel runs all threads as it would without ungil."""
-    own = [said["own_ns"], OTHER, 0]
+    own = [said["own_ns"], OTHER, NICE]
     return all(thread == own for thread in (said["main"], *said["computing"]))
 
 
@@ -116,7 +122,7 @@ def test_what_a_thread_starts_is_run_as_without_ungil(python: Python, order: str
     with slices(python=python.path) as program:
         own_ns = program.own_ns()
         started = program.does(f"start {order}")
-        assert all(it == [own_ns, OTHER, 0] for it in started.values()), started
+        assert all(it == [own_ns, OTHER, NICE] for it in started.values()), started
         assert started.keys() >= {"thread", "subprocess", "fork", "exec", "posix_spawn", "system"}
 
 
@@ -124,7 +130,7 @@ def test_what_a_thread_starts_is_run_as_without_ungil(python: Python, order: str
 def test_a_program_that_a_thread_becomes_is_run_as_without_ungil(order: str) -> None:
     with slices() as program:
         own_ns = program.own_ns()
-        assert program.does(f"become {order}") == [own_ns, OTHER, 0]
+        assert program.does(f"become {order}") == [own_ns, OTHER, NICE]
 
 
 @pytest.mark.parametrize("policy", ["stock", "fair", "batch", "priority"])
@@ -136,7 +142,7 @@ def test_under_another_policy_every_thread_is_run_as_before(ungil: Run, policy: 
         assert ungil("policy", pid, policy).returncode == 0
         # The one that asks has used the GIL by then; those that compute do so when it is given to
         # them.
-        assert program.does("nothing")["main"] == [little["own_ns"], OTHER, 0]
+        assert program.does("nothing")["main"] == [little["own_ns"], OTHER, NICE]
         assert is_as_without_ungil(program.does("back"))
         assert ungil("policy", pid, "interactive").returncode == 0
         assert is_run_soon(program.does("little")["main"], little["own_ns"])
@@ -156,14 +162,14 @@ def test_unless_it_is_to_ungil_changes_nothing(options: tuple[str, ...]) -> None
 
 def test_a_slice_that_the_program_has_chosen_is_left_alone() -> None:
     with slices() as program:
-        chosen = [2 * program.own_ns(), OTHER, 0]
+        chosen = [2 * program.own_ns(), OTHER, NICE]
         assert program.does(f"choose {chosen[0]}")["main"] == chosen
         assert program.does("both")["main"] == chosen
 
 
 def test_a_slice_that_the_program_chooses_in_place_of_a_short_one_stays(ungil: Run) -> None:
     with slices() as program:
-        chosen = [2 * program.does("little")["own_ns"], OTHER, 0]
+        chosen = [2 * program.does("little")["own_ns"], OTHER, NICE]
         assert program.does(f"choose {chosen[0]}")["main"] == chosen
         assert ungil("policy", str(program.process.pid), "fair").returncode == 0
         assert program.does("both")["main"] == chosen
@@ -171,16 +177,34 @@ def test_a_slice_that_the_program_chooses_in_place_of_a_short_one_stays(ungil: R
 
 def test_the_nice_value_is_kept() -> None:
     with slices() as program:
-        assert program.does("nice 3")["main"][2] == 3
+        assert program.does("nice 3")["main"][2] == NICE + 3
         for order in ("little", "compute", "little"):
-            assert program.does(order)["main"][2] == 3
+            assert program.does(order)["main"][2] == NICE + 3
 
 
 def test_a_thread_that_the_program_has_scheduled_otherwise_is_left_alone() -> None:
+    with slices(arguments=("batch",)) as program:
+        chosen = [program.own_ns(), BATCH, NICE]
+        for _ in range(2):
+            both = program.does("both")
+            assert [both["main"], *both["computing"]] == [chosen] * 3
+
+
+def test_a_thread_that_the_program_schedules_otherwise_loses_the_short_slice() -> None:
     with slices() as program:
-        batch = program.does("batch")["main"]
-        assert batch == [program.own_ns(), BATCH, 0]
-        assert program.does("both")["main"] == batch
+        own_ns = program.does("little")["own_ns"]
+        # The kernel leaves it the slice that it has.
+        assert program.does("batch")["main"][1:] == [BATCH, NICE]
+        for order in ("compute", "both"):
+            assert program.does(order)["main"] == [own_ns, BATCH, NICE]
+
+
+def test_what_such_a_thread_starts_has_no_short_slice_either() -> None:
+    with slices() as program:
+        own_ns = program.does("little")["own_ns"]
+        assert program.does("batch")["main"][1:] == [BATCH, NICE]
+        started = program.does("start nothing")
+        assert all(it == [own_ns, BATCH, NICE] for it in started.values()), started
 
 
 def test_where_a_filter_would_end_the_process_nothing_is_changed() -> None:

@@ -154,7 +154,9 @@ def test_a_program_that_dies_asleep_with_the_gil_was_in_native_code(
     native = recording.finding("native-hold")
     assert native["threads"] == [recording.thread("keeping")["tid"]]
     (hold,) = long_holds(recording, "keeping")
-    assert hold["cpu_ms"] + hold["not_run_ms"] < hold["duration_ms"] / 2
+    # Neither is known where a busy machine did not let ungil look for a quarter of the hold.
+    awake_ms = (hold["cpu_ms"] or 0) + (hold["not_run_ms"] or 0)
+    assert awake_ms < hold["duration_ms"] / 2
 
 
 def test_a_cpu_limit_is_named_as_the_reason(tmp_path: Path) -> None:

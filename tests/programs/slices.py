@@ -2,7 +2,8 @@
 
 Two threads compute. For each line that the main thread reads it does what that line says, and says
 in JSON how the kernel runs the threads in the end: by which slice, in ns (0 where it has none), by
-which scheduling policy, and by which nice value. Runs on Python 3.8 and later.
+which scheduling policy, and by which nice value. With the argument `batch` it has given itself that
+scheduling policy before there is a second thread. Runs on Python 3.8 and later.
 """
 
 import ctypes
@@ -183,6 +184,11 @@ STARTS = {
 }
 
 
+def become_batch():
+    """The calling thread puts nobody aside any more. The kernel leaves it the slice that it has."""
+    os.sched_setscheduler(0, SCHED_BATCH, os.sched_param(0))
+
+
 def answer_sched_setattr(action):
     """From now on a filter decides over sched_setattr."""
     load_number, return_, jump_if_equal = 0x20, 0x06, 0x15  # <linux/bpf_common.h>
@@ -203,6 +209,7 @@ def main():
         thread.has_begun.wait()
 
     ways = {
+        "nothing": (lambda is_over: None, None),
         "little": (use_little, is_short),
         "compute": (compute, lambda: not is_short()),
         "back": (use_little, lambda: not any(map(is_patient, [it.tid for it in threads]))),
@@ -223,7 +230,7 @@ def main():
         elif order == "nice":
             os.nice(int(argument))
         elif order == "batch":
-            os.sched_setscheduler(0, SCHED_BATCH, os.sched_param(0))
+            become_batch()
         elif order == "forbid":
             answer_sched_setattr(KILL_PROCESS)
         elif order == "allow":
@@ -243,4 +250,6 @@ if __name__ == "__main__":
         print(json.dumps(run()))
     else:
         DEFAULT_NS = slice_ns()
+        if sys.argv[1:] == ["batch"]:
+            become_batch()
         main()

@@ -23,8 +23,9 @@ impl Heap {
                 self.collect_patiently(Duration::ZERO)?;
                 self.attempt(&mut work, false)
             }
-            Err(Error::Full { wanted, limit }) => {
-                self.make_room(wanted, limit)?;
+            Err(Error::Full { .. }) if self.may_collect()? => {
+                // If this finds nothing, another process may have collected it a moment ago.
+                self.collect(PATIENCE)?;
                 self.attempt(&mut work, false)
             }
             done => done,
@@ -46,19 +47,14 @@ impl Heap {
         Ok(done)
     }
 
-    /// Collects garbage; fails as it would without if there is none, or inside of an operation.
+    /// Whether a change that finds the heap full may collect garbage: not inside of another one. A
+    /// transaction does so at its end.
     #[cold]
-    fn make_room(&self, wanted: usize, limit: &'static str) -> Result<()> {
+    fn may_collect(&self) -> Result<bool> {
         let thread = self.thread()?;
         if thread.transactions.get() > 0 {
             thread.is_collection_wanted.set(true);
         }
-        if !thread.is_busy()
-            && let Some(collected) = self.collect(PATIENCE)?
-            && collected.freed > 0
-        {
-            return Ok(());
-        }
-        Err(Error::Full { wanted, limit })
+        Ok(!thread.is_busy())
     }
 }

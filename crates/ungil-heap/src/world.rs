@@ -20,8 +20,10 @@ use crate::lock::{self, Holder, Liveness};
 use crate::process_table::{self, FREE};
 use crate::{Error, Heap, Result, clock, fault, mutation};
 
-/// How long others stand at the gate for somebody who is busy.
+/// How long others stand at the gate for somebody who is busy, at first
 const MOMENT: Duration = Duration::from_millis(50);
+/// and at last: on a machine that is busy with other things, nobody may be run for a moment.
+const LONGEST_MOMENT: Duration = Duration::from_millis(400);
 /// How long a busy lane is left alone between two looks.
 const GLANCE: Duration = Duration::from_millis(1);
 
@@ -44,6 +46,7 @@ impl<'h> Stillness<'h> {
             ));
         }
         let end = clock::now() + patience;
+        let mut moment = MOMENT;
         loop {
             let gate = &heap.segment.header().gate;
             while !lock::try_acquire(gate, thread.me) {
@@ -58,7 +61,7 @@ impl<'h> Stillness<'h> {
             if mutation::is("world: lanes are waited for") {
                 return Ok(Some(still));
             }
-            if still.wait_for_lanes(clock::now() + MOMENT)? {
+            if still.wait_for_lanes(clock::now() + moment)? {
                 fault::point("world: stands still");
                 return Ok(Some(still));
             }
@@ -66,6 +69,7 @@ impl<'h> Stillness<'h> {
             if clock::now() >= end {
                 return Ok(None);
             }
+            moment = (moment * 2).min(LONGEST_MOMENT);
             // Those who stood at the gate are not to find it closed again at once.
             heap.pause().pause(&mut || clock::sleep(GLANCE * 20))?;
         }

@@ -319,6 +319,26 @@ fn a_heap_that_is_full_of_garbage_is_collected_and_one_full_of_objects_says_so()
 }
 
 #[test]
+fn a_change_takes_the_room_that_another_process_has_made_since_it_found_none() {
+    let heap = heap(4 << 20);
+    let kept = node(&heap, 1);
+    // The other process has left no garbage to this one.
+    settled(&heap);
+    let mut attempts = 0;
+    heap.change(|op| {
+        attempts += 1;
+        match attempts {
+            1 => Err(Error::Full { wanted: 1, limit: "there was none" }),
+            _ => list::create(op).map(drop),
+        }
+    })
+    .unwrap();
+    assert_eq!(attempts, 2);
+    settled(&heap);
+    heap.release(kept).unwrap();
+}
+
+#[test]
 fn a_transaction_grows_the_heap_where_a_change_of_its_own_would_collect() {
     let heap = heap(1 << 30);
     for _ in 0..3 {

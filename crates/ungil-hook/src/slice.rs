@@ -83,6 +83,15 @@ impl Attributes {
         result == 0
     }
 
+    /// Gives the calling thread, which the program schedules by another policy now, the default
+    /// slice in place of one of ours: `sched_setscheduler(2)` keeps the slice that a thread has.
+    fn take_back_our_slice(self) {
+        let patient_ns = DEFAULT_NS.load(Relaxed) + MARK_NS;
+        if self.runtime == SHORT_NS || self.runtime == patient_ns {
+            self.write((self.policy.cast_signed(), 0));
+        }
+    }
+
     /// Whether the calling thread is run by these.
     fn are(&self, (policy, slice_ns): (c_int, u64)) -> bool {
         self.policy == policy.cast_unsigned() && self.runtime == slice_ns
@@ -151,6 +160,7 @@ fn change(to: Slice) {
     };
     if !is_ours {
         IS_LEFT_ALONE.set(true);
+        now.take_back_our_slice();
         return;
     }
     let given = as_the_kernel_has(to, now);

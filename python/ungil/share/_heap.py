@@ -35,14 +35,14 @@ class Heap:
 
     `max_size` defaults to half of the machine's memory; memory is taken only when it is used.
     Raises ValueError for an impossible name or size, FileExistsError if there is a heap of that
-    name, MemoryError.
+    name, OSError if no file can be made in /dev/shm, MemoryError.
     """
 
     def __init__(self, name: str | None = None, *, max_size: int | None = None) -> None:
         if name is None:
             self._set(_native.SharedHeap.anonymous(_size(max_size)))
             return
-        self._set(_native.SharedHeap.unnamed(_names.path_of(name), _size(max_size)))
+        self._set(_to_be_named(name, max_size))
         self._publish(name)
 
     @classmethod
@@ -82,7 +82,7 @@ class Heap:
                 return cls._opened(name)
             except FileNotFoundError:
                 pass
-            heap = cls._of(_native.SharedHeap.unnamed(_names.path_of(name), _size(max_size)))
+            heap = cls._of(_to_be_named(name, max_size))
             if init is not None:
                 init(heap)
             try:
@@ -238,6 +238,15 @@ def _size(max_size: int | None) -> int:
         return max_size
     # As much as /dev/shm itself may have unless the administrator says otherwise.
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def _to_be_named(name: str, max_size: int | None) -> _native.SharedHeap:
+    """Make a heap that is published under that name later."""
+    path = _names.path_of(name)
+    try:
+        return _native.SharedHeap.unnamed(path, _size(max_size))
+    except OSError as error:
+        raise _names.explained(error) from None
 
 
 def attached(uuid: bytes, place: str) -> Heap:

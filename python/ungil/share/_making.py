@@ -50,9 +50,9 @@ def _locked(name: str) -> Generator[None]:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            if error.errno not in (errno.EACCES, errno.ELOOP):
-                raise
-            raise _in_the_way(path) from None
+            if error.errno in (errno.EACCES, errno.ELOOP) and os.path.lexists(path):
+                raise _in_the_way(path) from None
+            raise _names.explained(error) from None
         try:
             if os.fstat(file).st_uid != os.geteuid():
                 raise _in_the_way(path)

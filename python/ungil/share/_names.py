@@ -3,12 +3,15 @@
 The heap `cache` of the user with the number 1000 is /dev/shm/ungil-heap-1000-cache.
 """
 
+import errno
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path("/dev/shm")
+# What says that no file can be made in a folder, whatever the file.
+_UNUSABLE = {errno.ENOENT, errno.ENOTDIR, errno.EROFS, errno.EACCES, errno.EPERM, errno.EOPNOTSUPP}
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -25,6 +28,18 @@ def path_of(name: str) -> Path:
 def lock_path_of(name: str) -> Path:
     """Return the path of the file that is locked while the heap of that name is made."""
     return FOLDER / f"ungil-making-{os.geteuid()}-{name}"
+
+
+def explained(error: OSError) -> OSError:
+    """Return what to raise for the failure to make a file in the folder of heaps with a name."""
+    if error.errno not in _UNUSABLE:
+        return error
+    return OSError(
+        error.errno,
+        f"heaps with a name are files in {FOLDER}, and none can be made there"
+        f" ({os.strerror(error.errno)}): mount a tmpfs there (mount -t tmpfs tmpfs {FOLDER}), or"
+        " make a heap without a name",
+    )
 
 
 def name_of(path: str) -> str | None:

@@ -27,6 +27,11 @@ const PIECE: usize = 1 << 20;
 
 /// The limit that is also in force for files that are memory.
 const TOO_LARGE: &str = "files may not be so large here (RLIMIT_FSIZE, ulimit -f)";
+/// A heap takes addresses for all that it can become.
+const NO_ADDRESSES: &str = "the process may not have so much address space (RLIMIT_AS, ulimit -v); \
+                            a heap with a smaller max_size takes less";
+/// What only those with a name meet: the others are in the kernel's own file system, without a limit.
+const FULL: &str = "its file system is full; make room in /dev/shm, or a heap without a name";
 
 /// What a row of words can be seen as.
 ///
@@ -347,7 +352,7 @@ impl Segment {
                     piece = (piece / 2).max(PAGE);
                     continue;
                 }
-                Some(libc::ENOSPC | libc::EDQUOT) => "its file system is full",
+                Some(libc::ENOSPC | libc::EDQUOT) => FULL,
                 Some(libc::ENOMEM) => "there is no memory",
                 Some(libc::EFBIG) => TOO_LARGE,
                 _ => return Err(Error::Io { what: "fallocate", error }),
@@ -431,7 +436,11 @@ pub(crate) fn map(file: &OwnedFd, bytes: usize, protection: c_int) -> Result<Non
         )
     };
     if base == libc::MAP_FAILED {
-        return Err(Error::last("mmap"));
+        let error = std::io::Error::last_os_error();
+        return Err(match error.raw_os_error() {
+            Some(libc::ENOMEM) => Error::Full { wanted: bytes, limit: NO_ADDRESSES },
+            _ => Error::Io { what: "mmap", error },
+        });
     }
     NonNull::new(base.cast()).ok_or(Error::Corrupt("mapped at address 0"))
 }

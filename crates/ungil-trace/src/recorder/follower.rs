@@ -70,8 +70,9 @@ impl Follower {
         // Enough for a hold of which no end will be seen.
         if age >= self.next_age_ns {
             self.next_age_ns = age + age.min(LONGEST_PAUSE_NS);
-            self.latest.take().into_iter().for_each(&mut give);
-            self.asleep = None;
+            // It may be on its way to its death, and this the last answer of all.
+            let asleep = self.asleep.take().filter(|_| answer.runnable);
+            asleep.into_iter().chain(self.latest.take()).for_each(&mut give);
         }
     }
 }
@@ -134,6 +135,19 @@ mod tests {
         look(&mut follower, 117, None);
         let last: Vec<_> = follower.last_of_a_hold().collect();
         assert_eq!(last, [answer(114 * MS), woken(116 * MS)]);
+    }
+
+    #[test]
+    fn a_thread_that_is_found_awake_when_an_answer_is_due_was_asleep_until_then() {
+        let mut follower = Follower::default();
+        let woken = KernelCount { runnable: true, ..answer(120 * MS) };
+        let mut given = Vec::new();
+        for found in [105, 110, 115, 119].map(|at_ms| answer(at_ms * MS)).into_iter().chain([woken])
+        {
+            follower.look(100 * MS, found.at_ns, 5 * MS, || Some(found), |it| given.push(it));
+        }
+        assert_eq!(given, [answer(105 * MS), answer(110 * MS), answer(119 * MS), woken]);
+        assert_eq!(follower.last_of_a_hold().count(), 0);
     }
 
     #[test]

@@ -332,11 +332,16 @@ class Staff:
         most = _MOST_FAILED_STARTS if status >= 0 else _MOST_KILLED_STARTS
         if self._failed_starts < most and self._no_start is None:
             return
+        hint = (
+            'a program that starts processes does so below `if __name__ == "__main__":`, as each of'
+            " them imports it again"
+            if status >= 0
+            else "what kills them kills them faster than they start"
+        )
         self._core.break_off(
             self._no_start
             or f"{self._failed_starts} workers ended before they could start, the last one"
-            f" {end_of(status)}; a program that starts processes does so below"
-            ' `if __name__ == "__main__":`, as each of them imports it again'
+            f" {end_of(status)}; {hint}"
         )
 
     def _blame(self, worker: Worker, number: int) -> None:

@@ -27,6 +27,13 @@ pub fn raised(error: Error) -> PyErr {
 /// The exception for an error of the file at `path`.
 pub fn raised_at(path: &Path, error: Error) -> PyErr {
     match error {
+        Error::Io { what, error } if error.raw_os_error() == Some(libc::ENOMEM) => {
+            PyMemoryError::new_err(format!(
+                "{}: {what} takes as many addresses as it has bytes, and the process may not have \
+                 them (RLIMIT_AS, ulimit -v)",
+                path.display()
+            ))
+        }
         Error::Io { what, error } => {
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default();
