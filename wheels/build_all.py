@@ -1,6 +1,7 @@
 """Builds ungil's wheels and its source distribution (make wheels).
 
     python wheels/build_all.py [--out FOLDER] [--twice] [--target RUST_TARGET ...]
+                               [--interpreter NAME ...]
 
 zig links them, so they need an old C library only, and other machines' wheels are made as well.
 With `--twice` all is built once more in another folder, and the bits have to be the same.
@@ -46,21 +47,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PROJECT / "dist", help="the folder for them")
     parser.add_argument("--twice", action="store_true", help="compare with a second build")
     parser.add_argument("--target", nargs="*", choices=PLATFORMS, help="only for these")
+    parser.add_argument("--interpreter", nargs="*", choices=INTERPRETERS, help="only for these")
     options = parser.parse_args()
     targets = options.target or list(PLATFORMS)
+    kinds = [(it, of) for it in targets for of in options.interpreter or INTERPRETERS]
     if missing := [target for target in targets if not has_target(target)]:
         names = " ".join(missing)
         sys.exit(f"Rust's standard library is missing for {names}: rustup target add {names}")
     began = monotonic()
     with tempfile.TemporaryDirectory(prefix="ungil-wheels-") as name:
         folder = Path(name)
-        built = build(PROJECT, targets, folder / "dist")
-        wrong = [f"{it.name}: {why}" for it in built if it.suffix == ".whl" for why in unfit(it)]
+        built = build(PROJECT, kinds, folder / "dist")
         if options.twice:
-            again = build(copied(folder / "elsewhere"), targets, folder / "again")
-            wrong += differences(built, again)
-        if wrong:
-            sys.exit("\n".join(wrong))
+            again = build(copied(folder / "elsewhere"), kinds, folder / "again")
+            if wrong := differences(built, again):
+                sys.exit("\n".join(wrong))
         options.out.mkdir(parents=True, exist_ok=True)
         # A copy has another name until it is whole: a wheel of that name may be in use.
         for it in built:
@@ -71,11 +72,13 @@ def main() -> None:
     print(f"{len(built)} files in {options.out}{alike}: {monotonic() - began:.0f} s")
 
 
-def build(project: Path, targets: list[str], out: Path) -> list[Path]:
-    """Build from a folder of sources; the files, by name."""
+def build(project: Path, kinds: list[tuple[str, str]], out: Path) -> list[Path]:
+    """Build wheels, each for a target and an interpreter, and the sdist; the files, by name.
+
+    The first wheel that does not fit ends it.
+    """
     environment = reproducible(project)
     words = ["build", "--profile", "wheel", "--locked", "--zig", "--out", str(out)]
-    kinds = [(target, interpreter) for target in targets for interpreter in INTERPRETERS]
     for number, (target, interpreter) in enumerate(kinds, 1):
         tag, features = INTERPRETERS[interpreter]
         platform = ["--target", target, "--compatibility", PLATFORMS[target]]
@@ -85,9 +88,13 @@ def build(project: Path, targets: list[str], out: Path) -> list[Path]:
         began = monotonic()
         maturin(project, [*words, *platform, *kind], environment)
         machine = target.partition("-")[0]
-        if not list(out.glob(f"*-{tag}-{PLATFORMS[target]}_{machine}.whl")):
+        wheels = list(out.glob(f"*-{tag}-{PLATFORMS[target]}_{machine}.whl"))
+        if not wheels:
             made = sorted(it.name for it in out.iterdir())
             sys.exit(f"no wheel of {interpreter} has the tag {tag}, there are {made}")
+        # Now, and not after the hour that the rest may take.
+        if wrong := [f"{it.name}: {why}" for it in wheels for why in unfit(it)]:
+            sys.exit("\n".join(wrong))
         print(f"{said_before}: {monotonic() - began:.0f} s", flush=True)
     maturin(project, ["sdist", "--out", str(out)], environment)
     return sorted(out.iterdir())
