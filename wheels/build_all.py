@@ -55,11 +55,14 @@ def main() -> None:
         names = " ".join(missing)
         sys.exit(f"Rust's standard library is missing for {names}: rustup target add {names}")
     began = monotonic()
+    when = commit_time()
     with tempfile.TemporaryDirectory(prefix="ungil-wheels-") as name:
         folder = Path(name)
-        built = build(PROJECT, kinds, folder / "dist")
-        if options.twice:
-            again = build(copied(folder / "elsewhere"), kinds, folder / "again")
+        # Before the first build, which takes long: somebody may work in the project meanwhile.
+        elsewhere = copied(folder / "elsewhere") if options.twice else None
+        built = build(PROJECT, kinds, folder / "dist", when)
+        if elsewhere:
+            again = build(elsewhere, kinds, folder / "again", when)
             if wrong := differences(built, again):
                 sys.exit("\n".join(wrong))
         options.out.mkdir(parents=True, exist_ok=True)
@@ -72,12 +75,12 @@ def main() -> None:
     print(f"{len(built)} files in {options.out}{alike}: {monotonic() - began:.0f} s")
 
 
-def build(project: Path, kinds: list[tuple[str, str]], out: Path) -> list[Path]:
+def build(project: Path, kinds: list[tuple[str, str]], out: Path, when: str) -> list[Path]:
     """Build wheels, each for a target and an interpreter, and the sdist; the files, by name.
 
     The first wheel that does not fit ends it.
     """
-    environment = reproducible(project)
+    environment = reproducible(project, when)
     words = ["build", "--profile", "wheel", "--locked", "--zig", "--out", str(out)]
     for number, (target, interpreter) in enumerate(kinds, 1):
         tag, features = INTERPRETERS[interpreter]
@@ -100,7 +103,13 @@ def build(project: Path, kinds: list[tuple[str, str]], out: Path) -> list[Path]:
     return sorted(out.iterdir())
 
 
-def reproducible(project: Path) -> dict[str, str]:
+def commit_time() -> str:
+    """When the last commit was made, or what `SOURCE_DATE_EPOCH` says instead, in seconds."""
+    when = os.environ.get("SOURCE_DATE_EPOCH")
+    return when or printed("git", "-C", str(PROJECT), "log", "-1", "--format=%ct")
+
+
+def reproducible(project: Path, when: str) -> dict[str, str]:
     """An environment in which neither time nor folder of a build leave a trace in its result.
 
     The cargo that builds the hook inherits `RUSTFLAGS`, as it does zig as the linker.
@@ -108,10 +117,9 @@ def reproducible(project: Path) -> dict[str, str]:
     cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     remapped = {project: "/ungil", cargo / "registry" / "src": "/registry"}
     flags = [f"--remap-path-prefix={place}={name}" for place, name in remapped.items()]
-    when = printed("git", "-C", str(PROJECT), "log", "-1", "--format=%ct")
     return {
         **os.environ,
-        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", when),
+        "SOURCE_DATE_EPOCH": when,
         "RUSTFLAGS": " ".join(flags),
         "CARGO_TARGET_DIR": str(project / "target" / "wheels"),
         # Whose ziglang it is.
