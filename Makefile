@@ -322,7 +322,8 @@ wheel: $(DEVELOPED) ## build a wheel for this machine into dist/
 
 .PHONY: wheels
 wheels: $(WHEEL_TOOLS) needs-cargo ## build all wheels and the sdist into dist/ (TWICE=1: compare)
-	$(BIN)/python wheels/build_all.py $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
+	$(BIN)/python wheels/build_all.py $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET)) \
+		$(if $(INTERPRETER),--interpreter $(INTERPRETER))
 
 .PHONY: rust-targets
 rust-targets: needs-cargo ## what `make wheels` needs of Rust: the standard library of each platform (rustup)

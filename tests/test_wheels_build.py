@@ -44,13 +44,17 @@ def test_the_second_build_has_every_file_that_git_knows(tmp_path: Path) -> None:
     assert not (folder / "target").exists()
 
 
-def test_the_folder_of_a_build_is_not_in_what_it_makes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    environment = build_all.reproducible(tmp_path)
+def test_the_folder_of_a_build_is_not_in_what_it_makes(tmp_path: Path) -> None:
+    environment = build_all.reproducible(tmp_path, "7")
     assert f"--remap-path-prefix={tmp_path}=/ungil" in environment["RUSTFLAGS"].split()
-    assert environment["SOURCE_DATE_EPOCH"].isdecimal()
+    assert environment["SOURCE_DATE_EPOCH"] == "7"
+
+
+def test_the_time_of_a_build_is_that_of_the_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    assert build_all.commit_time().isdecimal()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "7")
+    assert build_all.commit_time() == "7"
 
 
 def test_what_rust_has_no_target_for_is_noticed() -> None:

@@ -6,6 +6,7 @@ sentence instead. So maturin is asked for by a hook, and not by `requires` in py
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from typing import Any
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64")
 MATURIN = "maturin>=1.12.1,<2"
+# PyO3 refuses older ones, after some minutes, unless this variable is set.
+OLDEST_FREE_THREADED = (3, 14)
+SKIP_CHECK = "UNSAFE_PYO3_SKIP_VERSION_CHECK"
 
 
 def maturins(name: str) -> Callable[..., str]:
@@ -38,6 +42,10 @@ def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) 
     if platform not in PLATFORMS or sys.maxsize < 2**32:
         bits = "" if sys.maxsize > 2**32 else " with a Python of 32 bits"
         sys.exit(f"ungil needs Linux on x86-64 or aarch64, and this is {platform}{bits}")
+    is_too_old = sys.version_info < OLDEST_FREE_THREADED and not os.environ.get(SKIP_CHECK)
+    if sysconfig.get_config_var("Py_GIL_DISABLED") and is_too_old:
+        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        sys.exit(f"ungil needs a free-threaded Python of 3.14 or newer, and this is {here}t")
     return [MATURIN]
 
 

@@ -1,6 +1,7 @@
 """Builds ungil's wheels and its source distribution (make wheels).
 
     python wheels/build_all.py [--out FOLDER] [--twice] [--target RUST_TARGET ...]
+                               [--interpreter NAME ...]
 
 zig links them, so they need an old C library only, and other machines' wheels are made as well.
 With `--twice` all is built once more in another folder, and the bits have to be the same.
@@ -46,21 +47,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PROJECT / "dist", help="the folder for them")
     parser.add_argument("--twice", action="store_true", help="compare with a second build")
     parser.add_argument("--target", nargs="*", choices=PLATFORMS, help="only for these")
+    parser.add_argument("--interpreter", nargs="*", choices=INTERPRETERS, help="only for these")
     options = parser.parse_args()
     targets = options.target or list(PLATFORMS)
+    kinds = [(it, of) for it in targets for of in options.interpreter or INTERPRETERS]
     if missing := [target for target in targets if not has_target(target)]:
         names = " ".join(missing)
         sys.exit(f"Rust's standard library is missing for {names}: rustup target add {names}")
     began = monotonic()
+    when = commit_time()
     with tempfile.TemporaryDirectory(prefix="ungil-wheels-") as name:
         folder = Path(name)
-        built = build(PROJECT, targets, folder / "dist")
-        wrong = [f"{it.name}: {why}" for it in built if it.suffix == ".whl" for why in unfit(it)]
-        if options.twice:
-            again = build(copied(folder / "elsewhere"), targets, folder / "again")
-            wrong += differences(built, again)
-        if wrong:
-            sys.exit("\n".join(wrong))
+        # Before the first build, which takes long: somebody may work in the project meanwhile.
+        elsewhere = copied(folder / "elsewhere") if options.twice else None
+        built = build(PROJECT, kinds, folder / "dist", when)
+        if elsewhere:
+            again = build(elsewhere, kinds, folder / "again", when)
+            if wrong := differences(built, again):
+                sys.exit("\n".join(wrong))
         options.out.mkdir(parents=True, exist_ok=True)
         # A copy has another name until it is whole: a wheel of that name may be in use.
         for it in built:
@@ -71,11 +75,13 @@ def main() -> None:
     print(f"{len(built)} files in {options.out}{alike}: {monotonic() - began:.0f} s")
 
 
-def build(project: Path, targets: list[str], out: Path) -> list[Path]:
-    """Build from a folder of sources; the files, by name."""
-    environment = reproducible(project)
+def build(project: Path, kinds: list[tuple[str, str]], out: Path, when: str) -> list[Path]:
+    """Build wheels, each for a target and an interpreter, and the sdist; the files, by name.
+
+    The first wheel that does not fit ends it.
+    """
+    environment = reproducible(project, when)
     words = ["build", "--profile", "wheel", "--locked", "--zig", "--out", str(out)]
-    kinds = [(target, interpreter) for target in targets for interpreter in INTERPRETERS]
     for number, (target, interpreter) in enumerate(kinds, 1):
         tag, features = INTERPRETERS[interpreter]
         platform = ["--target", target, "--compatibility", PLATFORMS[target]]
@@ -85,15 +91,25 @@ def build(project: Path, targets: list[str], out: Path) -> list[Path]:
         began = monotonic()
         maturin(project, [*words, *platform, *kind], environment)
         machine = target.partition("-")[0]
-        if not list(out.glob(f"*-{tag}-{PLATFORMS[target]}_{machine}.whl")):
+        wheels = list(out.glob(f"*-{tag}-{PLATFORMS[target]}_{machine}.whl"))
+        if not wheels:
             made = sorted(it.name for it in out.iterdir())
             sys.exit(f"no wheel of {interpreter} has the tag {tag}, there are {made}")
+        # Now, and not after the hour that the rest may take.
+        if wrong := [f"{it.name}: {why}" for it in wheels for why in unfit(it)]:
+            sys.exit("\n".join(wrong))
         print(f"{said_before}: {monotonic() - began:.0f} s", flush=True)
     maturin(project, ["sdist", "--out", str(out)], environment)
     return sorted(out.iterdir())
 
 
-def reproducible(project: Path) -> dict[str, str]:
+def commit_time() -> str:
+    """When the last commit was made, or what `SOURCE_DATE_EPOCH` says instead, in seconds."""
+    when = os.environ.get("SOURCE_DATE_EPOCH")
+    return when or printed("git", "-C", str(PROJECT), "log", "-1", "--format=%ct")
+
+
+def reproducible(project: Path, when: str) -> dict[str, str]:
     """An environment in which neither time nor folder of a build leave a trace in its result.
 
     The cargo that builds the hook inherits `RUSTFLAGS`, as it does zig as the linker.
@@ -101,10 +117,9 @@ def reproducible(project: Path) -> dict[str, str]:
     cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     remapped = {project: "/ungil", cargo / "registry" / "src": "/registry"}
     flags = [f"--remap-path-prefix={place}={name}" for place, name in remapped.items()]
-    when = printed("git", "-C", str(PROJECT), "log", "-1", "--format=%ct")
     return {
         **os.environ,
-        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", when),
+        "SOURCE_DATE_EPOCH": when,
         "RUSTFLAGS": " ".join(flags),
         "CARGO_TARGET_DIR": str(project / "target" / "wheels"),
         # Whose ziglang it is.
