@@ -375,7 +375,7 @@ mod tests {
         let shell = script(&folder, "shell", "#!/bin/sh\nexec python\n", 0o755);
         assert_eq!(program(&shell), OTHER_PROGRAM);
         let lost = why_not(&script(&folder, "lost", "#!/no/such/python\n", 0o755));
-        assert!(lost.ends_with("lost is a script, and /no/such/python is not there"));
+        assert!(lost.ends_with("lost is a script, and /no/such/python does not exist"));
         let lost = why_not(&script(&folder, "lost", "#!/usr/bin/env no-such-python\n", 0o755));
         assert!(lost.ends_with("is a script, and no program named no-such-python is in PATH"));
         assert!(why_not(&script(&folder, "empty", "#!\n", 0o755)).contains("names no program"));
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn what_cannot_be_run_at_all_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(why_not(&folder.path().join("nothing")).ends_with("nothing is not there"));
+        assert!(why_not(&folder.path().join("nothing")).ends_with("nothing does not exist"));
         assert!(why_not(folder.path()).ends_with("is not a file"));
         assert!(why_not(Path::new("")).ends_with("is empty"));
         assert!(why_not(Path::new("no-such-program")).ends_with("is in PATH"));
