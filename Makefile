@@ -193,7 +193,7 @@ prose: $(TEST_TOOLS) ## the English of docs and messages: long sentences, spelli
 		$(NOT_OURS:%=--ignore %) $(PROSE) 2>&1) || { echo "$$said"; exit 1; }
 	@$(BIN)/python docs/said.py target/said
 	@said=$$(RUST_BACKTRACE=0 $(BIN)/harper lint --format compact --dialect gb --quiet \
-		--weirpacks target/prose.zip $(SAID:%=--only %) docs/api.md \
+		--user-dict-path docs/prose/words.txt --weirpacks target/prose.zip $(SAID:%=--only %) docs/api.md \
 		$$(find target/said -name '*.md') 2>&1) || { echo "$$said"; exit 1; }
 
 # What has a `main` is a benchmark; the rest of bench/ is what they share.

@@ -201,7 +201,7 @@ def test_hostile_names_change_nothing_on_the_screen(ungil: Run, tmp_path: Path) 
         (["a.pftrace", "b.pftrace", "c.pftrace"], "put -- where the second side begins"),
         (["--", "a.pftrace"], "there is no trace before --"),
         (["a.pftrace", "--"], "there is no trace after --"),
-        (["a", "--", "b", "--", "c"], "-- may come once"),
+        (["a", "--", "b", "--", "c"], "-- may appear once"),
         (["missing.pftrace", "missing.pftrace"], "no such file"),
         ([".", "."], "there is no trace (*.pftrace) in the folder '.'"),
         ([sys.executable, sys.executable], "is not a trace of ungil"),

@@ -393,7 +393,7 @@ def test_a_task_that_returns_a_coroutine_is_an_error_and_no_success() -> None:
     def disguised(task: HostTask) -> object:
         return plain_async(task)
 
-    with pytest.raises(AsyncTaskOnSyncRunnerError, match="has returned a coroutine"):
+    with pytest.raises(AsyncTaskOnSyncRunnerError, match="returned a coroutine"):
         nornir(UngilRunner()).run(disguised)
 
 

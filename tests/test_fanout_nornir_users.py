@@ -46,7 +46,7 @@ from ungil.fanout.nornir import HostTask, UngilRunner
     [
         ({"num_workers": 0}, 'num_workers=0 is neither "auto" nor a positive whole number'),
         ({"num_workers": "all"}, "num_workers='all' is neither"),
-        ({"mode": "fast"}, "mode='fast' is none of auto, lean, asyncio, threads, green"),
+        ({"mode": "fast"}, "mode='fast' is not one of auto, lean, asyncio, threads, green"),
         ({"timeout": 0}, "timeout=0 is not a number of seconds above 0"),
         ({"per_group": 0}, "per_group=0 is below 1"),
         ({"backoff": {"first": -1}}, "backoff's first=-1 is below 0"),

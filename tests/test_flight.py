@@ -211,8 +211,8 @@ def test_who_is_not_recorded_by_a_flight_recorder_is_told_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--on", "wait>50ms"], "--on goes with --last"),
-        (["--max-files", "3"], "--max-files goes with --last"),
+        (["--on", "wait>50ms"], "--on needs --last"),
+        (["--max-files", "3"], "--max-files needs --last"),
         (["--last", "30"], "--last: '30' is not a duration; write a number and its unit"),
         (["--last", "0s"], "--last: '0s' is no time at all"),
         (["--last", "1s", "--on", "wait>50"], "--on 'wait>50': '50' is not a duration"),

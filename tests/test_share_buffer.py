@@ -121,9 +121,9 @@ def test_arrow_reads_tables_where_they_are() -> None:
 
 @pytest.mark.parametrize("wrong", ["text", 1.5, [1, 2], -1])
 def test_a_mistake_is_told_in_one_sentence(wrong: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"a buffer (is made of|has no fewer)"):
+    with pytest.raises((TypeError, ValueError), match=r"(make a buffer from|a buffer has 0)"):
         share.buffer(wrong)
-    with pytest.raises(RuntimeError, match="in no heap yet"):
+    with pytest.raises(RuntimeError, match="not in a heap yet"):
         len(share.buffer(b"abc"))
     with pytest.raises(TypeError, match=r"share\.buffer\(\.\.\.\)"):
         HEAP.root["x"] = bytearray(b"abc")

@@ -280,7 +280,7 @@ def test_a_pool_without_a_method_and_with_a_number_of_tasks_spawns() -> None:
         ({"task_timeout": 0}, "task_timeout must be more than 0 seconds, not 0"),
         ({"retries": -1}, "retries must be 0 or more, not -1"),
         ({"mp_context": "thread"}, "cannot find context for 'thread'"),
-        ({"engine": "slurm"}, "engine must be .* and not 'slurm'"),
+        ({"engine": "slurm"}, "engine must be .* not 'slurm'"),
         ({"engine": "dask", "max_workers": 3}, "max_workers=3 is for workers on this machine"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_lock_is_acquired_in_each_way_that_a_threads_lock_is(
 
 def test_a_lock_that_is_in_no_heap_says_so() -> None:
     for use in (lambda: share.Lock().acquire(), lambda: share.RLock().release()):
-        with pytest.raises(RuntimeError, match="in no heap yet"):
+        with pytest.raises(RuntimeError, match="not in a heap yet"):
             use()
 
 
@@ -284,7 +284,7 @@ def test_what_is_in_no_heap_says_so() -> None:
         assert "unshared" in repr(obj)
         with pytest.raises(RuntimeError, match=r"not in a heap yet: use the one that heap\.share"):
             getattr(obj, "acquire", getattr(obj, "abort", None))()  # pyright: ignore
-    with pytest.raises(RuntimeError, match="in no heap yet"):
+    with pytest.raises(RuntimeError, match="not in a heap yet"):
         share.Event().set()
     with pytest.raises(ValueError, match="1 to 4095 parties, not 0"):
         share.Barrier(0)
@@ -332,7 +332,7 @@ class Slot:
 
 
 def test_only_what_is_shared_is_a_monitor() -> None:
-    with pytest.raises(RuntimeError, match="this Slot is in no heap"), Slot(1):  # pyright: ignore
+    with pytest.raises(RuntimeError, match="this Slot is not in a heap"), Slot(1):  # pyright: ignore
         pass
     with pytest.raises(TypeError, match="an object of type int is not shared"):
         share.owner_died(3)

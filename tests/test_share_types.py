@@ -93,6 +93,6 @@ def test_what_docs_say_of_other_libraries_is_true(heap: share.Heap) -> None:
 
 
 def test_numpy_is_told_that_a_dict_is_no_array(heap: share.Heap) -> None:
-    with pytest.raises(TypeError, match=r"give its copy\(\) to numpy or pandas"):
+    with pytest.raises(TypeError, match=r"pass its copy\(\) to numpy or pandas"):
         numpy.asarray(heap.root)
     assert numpy.asarray(heap.share([1, 2])).tolist() == [1, 2]

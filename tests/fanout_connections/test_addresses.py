@@ -109,7 +109,7 @@ def test_a_unix_socket_that_is_missing(run: Run, tmp_path: Path) -> None:
         (lambda: connect("a\0b", 1), ValueError, "contains a NUL character"),
         (lambda: connect_unix("x" * 200), ValueError, "longer than a socket's can be"),
         (lambda: connect_unix(""), ValueError, "empty"),
-        (lambda: wait_readable(cast("Any", "x")), TypeError, "'x' is no descriptor"),
+        (lambda: wait_readable(cast("Any", "x")), TypeError, "'x' is not a descriptor"),
         (lambda: wait_readable(-1), ValueError, "-1 is not an open descriptor"),
     ],
 )

@@ -375,19 +375,19 @@ mod tests {
         let shell = script(&folder, "shell", "#!/bin/sh\nexec python\n", 0o755);
         assert_eq!(program(&shell), OTHER_PROGRAM);
         let lost = why_not(&script(&folder, "lost", "#!/no/such/python\n", 0o755));
-        assert!(lost.ends_with("lost is a script, and /no/such/python is not there"));
+        assert!(lost.ends_with("lost is a script, and /no/such/python does not exist"));
         let lost = why_not(&script(&folder, "lost", "#!/usr/bin/env no-such-python\n", 0o755));
         assert!(lost.ends_with("is a script, and no program named no-such-python is in PATH"));
         assert!(why_not(&script(&folder, "empty", "#!\n", 0o755)).contains("names no program"));
         let itself = folder.path().join("itself");
         let itself = script(&folder, "itself", &format!("#!{}\n", itself.display()), 0o755);
-        assert!(why_not(&itself).ends_with("too many of its interpreters in turn"));
+        assert!(why_not(&itself).ends_with("more than ungil follows"));
     }
 
     #[test]
     fn what_cannot_be_run_at_all_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(why_not(&folder.path().join("nothing")).ends_with("nothing is not there"));
+        assert!(why_not(&folder.path().join("nothing")).ends_with("nothing does not exist"));
         assert!(why_not(folder.path()).ends_with("is not a file"));
         assert!(why_not(Path::new("")).ends_with("is empty"));
         assert!(why_not(Path::new("no-such-program")).ends_with("is in PATH"));

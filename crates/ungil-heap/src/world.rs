@@ -42,7 +42,7 @@ impl<'h> Stillness<'h> {
         let thread = heap.thread()?;
         if thread.is_busy() {
             return Err(Error::Refused(
-                "the heap cannot be walked inside of a transaction".to_owned(),
+                "the heap cannot be walked inside a transaction".to_owned(),
             ));
         }
         let end = clock::now() + patience;

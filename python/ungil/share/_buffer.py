@@ -37,7 +37,7 @@ class buffer(Handled, _native.SharedBuffer):
         except (TypeError, ValueError):
             raise TypeError(
                 "make a buffer from a number of bytes, or from anything with the buffer protocol, "
-                "not from {type(data).__name__}"
+                f"not from {type(data).__name__}"
             ) from None
         return super().__new__(cls, source=source, writable=writable is True)
 

@@ -124,7 +124,7 @@ def source(data: object, wanted: Format | None, dtype: Callable[[], object]) -> 
     elif not hasattr(data, "__array__"):
         raise TypeError(
             "make an array from a shape (an int or a tuple of ints), from anything with the "
-            "buffer protocol, or from a list of numbers, not from {type(data).__name__}"
+            f"buffer protocol, or from a list of numbers, not from {type(data).__name__}"
         )
     np = numpy("an array of anything but a list of numbers, or of another dtype than theirs,")
     made = viewed(np.asarray(data, dtype()))

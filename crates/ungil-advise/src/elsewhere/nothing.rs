@@ -39,8 +39,8 @@ pub fn say(report: &Report) -> Advice {
         share => {
             let share = words::percent(share);
             let because = format!(
-                "every wait was recorded; in {share} of their time, it is unknown what threads did \
-                 off the GIL, because looks seldom catch calls of a few milliseconds"
+                "every wait was recorded; what threads did in {share} of their time, off the GIL, \
+                 is unknown, because looks seldom catch calls of a few milliseconds"
             );
             (Sure::Medium, because)
         }

@@ -232,7 +232,7 @@ mod tests {
             ..native(Some("dot"), "/x/_umath.so", 1, 1)
         };
         assert_eq!(native_name(&kernel), "dot (_umath.so), mostly dgemm (libblas.so)");
-        assert_eq!(native_name(&native(None, "/x/fast.so", 1, 1)), "a function of fast.so");
+        assert_eq!(native_name(&native(None, "/x/fast.so", 1, 1)), "a function in fast.so");
         let made = native_name(&native(None, "", 1, 1));
         assert_eq!(made, "a function in code generated at run time");
     }
