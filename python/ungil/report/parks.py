@@ -20,12 +20,14 @@ CAUSES = {
     "event": "events",
 }
 """The heads of the columns, by cause."""
+TAKEN_TWICE = ("object", "internal")
+"""Causes of locks that a thread takes again where it has them already."""
 NEARLY_ALL = 0.95
 NAME = 20
 """How wide names are at most."""
 UNSEEN = (
-    "not seen: locks that were free, or became free while a thread looked 40 times; and who had a "
-    "lock: the waker is who let go of it last"
+    "not seen: locks that were free, or became free while a thread looked 40 times; threads that "
+    "never slept for one; and who had a lock: the waker is who let go of it last"
 )
 
 
@@ -44,7 +46,7 @@ def parks_section(process: Process, seconds: float, few: int) -> list[Renderable
         )
     if pauses["collections"]:
         said += f"; {pauses['collections']:,} of them are collections of garbage"
-    own = [it for it in parks["waits"] if it["cause"] == "object" and _is_its_own(it)]
+    own = [it for it in parks["waits"] if it["cause"] in TAKEN_TWICE and _is_its_own(it)]
     if own:
         said += f"\n{_said_of_own(own)}"
     threads = _threads(parks["threads"], names, 2 * few)
@@ -62,9 +64,9 @@ def _said_of_own(own: list[ParkedAt]) -> str:
         for place in row.get("places", []):
             by_place[place["frame"]] += place["count"]
     said = (
-        f"{plural(sum(it['count'] for it in own), 'park')} for objects, "
+        f"{plural(sum(it['count'] for it in own), 'park')}, "
         f"{duration(sum(it['waited_s'] for it in own))} added up, ended by the thread itself: "
-        "Python takes the lock of an object twice at times"
+        "Python takes a lock twice at times"
     )
     if by_place:
         ((frame, count),) = by_place.most_common(1)
