@@ -87,7 +87,7 @@ fn without_gil(finding: &Finding) -> Option<Advice> {
     Some(Advice {
         kind: Kind::NotTheGil,
         cause: Some(cause),
-        text: format!("it is not the GIL, which was off: {}{helps}", finding.text),
+        text: format!("it is not the GIL, which was off then: {}{helps}", finding.text),
         subject: Subject {
             pid: finding.pid,
             threads: finding.threads.clone(),

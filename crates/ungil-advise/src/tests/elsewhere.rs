@@ -172,7 +172,7 @@ fn a_lock_that_took_the_place_of_the_gil_is_told_with_what_helps() {
     let told = without_a_gil(800 * MS);
     let [advice] = &told.advised.advice[..] else { panic!("{:?}", told.advised.advice) };
     assert_eq!((advice.kind, advice.cause), (Kind::NotTheGil, Some(Cause::Lock)));
-    let begins = "it is not the GIL, which was off: thread worker waited 800 ms of 1.6 s for the lock of \
+    let begins = "it is not the GIL, which was off then: thread worker waited 800 ms of 1.6 s for the lock of \
                   one dict";
     assert!(advice.text.starts_with(begins), "{}", advice.text);
     assert!(advice.text.contains("; each thread can have an object of its own"), "{}", advice.text);
