@@ -89,8 +89,8 @@ class Staff:
         self._last = 0
         self._is_full = False
         self._limits: list[tuple[float, int, int, float]] = []
-        # Whoever collects puts them in, and the warden takes them out: where there is no GIL, a heap
-        # is not for two threads.
+        # Whoever collects puts them in, and the warden takes them out: without a GIL a heap of
+        # heapq is not for two threads.
         self._limiting = threading.Lock()
         self._failed_starts = 0
         self._no_start: str | None = None
