@@ -37,6 +37,21 @@ def test_a_death_fails_its_own_task_and_says_which_and_how(method: str) -> None:
     assert isinstance(caught.value, errors.WorkerDied)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_death_of_a_worker_that_started_later_is_noticed_while_all_others_work(
+    method: str,
+) -> None:
+    heap = share.Heap(max_size=1 << 26)
+    over = heap.share(share.Event())
+    with share.Pool(2, method, heap=heap) as pool:
+        works = pool.submit(tasks.wait_for, over)
+        dies = pool.submit(tasks.die)
+        with pytest.raises(share.WorkerDied):
+            dies.result(PATIENCE_S)
+        over.set()
+        assert works.result(PATIENCE_S)
+
+
 def test_a_worker_that_ends_by_itself_has_died_too() -> None:
     with share.Pool(1, "fork") as pool:
         with pytest.raises(share.WorkerDied, match="ended with status 3 while it ran") as caught:

@@ -250,6 +250,8 @@ class Staff:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         self.workers[self._last] = Worker(self._last, process, desk)
         self.processes[process.pid] = process
+        if self.threads:
+            self.wake()  # The warden waits for the ends of those that were there before.
 
     def _begin(self) -> None:
         collector = threading.Thread(
