@@ -52,7 +52,7 @@ def main() -> int:
 
     def run(device: str) -> str:
         host, _, port = device.partition(":")
-        # Netmiko's own time-outs are meant for one device at a time.
+        # Netmiko's own timeouts are meant for one device at a time.
         patience = dict.fromkeys(
             ("conn_timeout", "auth_timeout", "banner_timeout"), options.timeout
         )

@@ -33,7 +33,7 @@ TOOLS = [
 # Those that some tests are about, and that leave the GIL off.
 LIBRARIES = [
     *("aiohttp", "httpx", "loky", "nornir", "nornir-rich", "nornir-utils", "numpy"),
-    *("prometheus-client", "requests", "uvicorn"),
+    *("prometheus-client", "pyarrow", "requests", "trio", "uvicorn"),
 ]
 # Variants of single tests, by the package that each needs.
 VARIANTS = {"uvloop": "uvloop", "gevent": "green"}

@@ -1,4 +1,4 @@
-"""Time-outs end what they should: this attempt, and neither the next one nor another item."""
+"""Timeouts end what they should: this attempt, and neither the next one nor another item."""
 
 from __future__ import annotations
 

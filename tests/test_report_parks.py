@@ -98,11 +98,25 @@ def test_parks_for_locks_that_the_threads_had_themselves_are_told_apart() -> Non
     parks["waits"].append(own)
     text = drawn(report, width=300)
     assert (
-        "4,594 parks for objects, 3.90s in total, ended by the thread itself: sometimes Python "
-        "acquires the lock of an object twice, 4,590 times at roads.py:78"
+        "4,594 parks, 3.90s in total, ended by the thread itself: sometimes Python acquires a lock "
+        "twice, 4,590 times at roads.py:78"
     ) in text
     rows = "Who waited for what"
     assert text[text.index(rows) :] == before[before.index(rows) :]
+
+
+def test_a_process_whose_parks_were_recorded_is_not_said_to_be_unrecorded() -> None:
+    report = parking()
+    reason = report["processes"][0]["not_recorded"]
+    lines = drawn(report, width=140).splitlines()
+    assert "6 threads seen, 1 of 3 processes" in lines[0]
+    assert lines[1].strip() == reason
+    # It is said once.
+    report["findings"] = [{"kind": "none", "text": f"nothing wrong: {reason}", "advice": None}]
+    assert drawn(report, width=140).count(reason) == 1
+    del report["processes"][0]["parks"]
+    report["findings"] = []
+    assert f"not recorded: {reason}" in drawn(report, width=140)
 
 
 def test_a_report_without_parks_says_nothing_of_them() -> None:

@@ -95,6 +95,42 @@ def test_a_set_is_updated_with_what_another_set_has_at_one_moment(heap: share.He
             shared.symmetric_difference_update(changing)
 
 
+def test_what_a_set_has_at_one_moment_is_put_into_a_queue(heap: share.Heap) -> None:
+    changing: set[int] = set()
+    queue: Any = heap.share(share.Queue[int]())
+
+    def fill() -> None:
+        for number in NUMBERS:
+            changing.add(number)
+        changing.clear()
+
+    with Meanwhile(fill):
+        for _ in range(TIMES // 4):
+            count = queue.put_many(changing)
+            seen: list[int] = queue.get_many(count) if count else []
+            assert sorted(seen) == list(range(count))
+
+
+@pytest.mark.parametrize("kind", [set, list, dict])
+def test_a_container_is_frozen_as_it_is_at_one_moment(kind: type) -> None:
+    changing: Any = kind()
+
+    def fill() -> None:
+        for number in NUMBERS:
+            if kind is set:
+                changing.add(number)
+            elif kind is dict:
+                changing[number] = None
+            else:
+                changing.append(number)
+        changing.clear()
+
+    with Meanwhile(fill):
+        for _ in range(TIMES // 2):
+            seen: list[int] = list(share.freeze(changing))
+            assert sorted(seen) == list(range(len(seen)))
+
+
 def test_what_is_read_is_never_an_object_that_has_come_into_its_place(heap: share.Heap) -> None:
     """Objects of two keys are replaced all the time.
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pool_soak
@@ -32,6 +35,21 @@ def test_a_death_fails_its_own_task_and_says_which_and_how(method: str) -> None:
         assert str(caught.value.pid) in str(caught.value)
         pids.add(pool.submit(tasks.pid).result(PATIENCE_S))
     assert isinstance(caught.value, errors.WorkerDied)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_death_of_a_worker_that_started_later_is_noticed_while_all_others_work(
+    method: str,
+) -> None:
+    heap = share.Heap(max_size=1 << 26)
+    over = heap.share(share.Event())
+    with share.Pool(2, method, heap=heap) as pool:
+        works = pool.submit(tasks.wait_for, over)
+        dies = pool.submit(tasks.die)
+        with pytest.raises(share.WorkerDied):
+            dies.result(PATIENCE_S)
+        over.set()
+        assert works.result(PATIENCE_S)
 
 
 def test_a_worker_that_ends_by_itself_has_died_too() -> None:
@@ -115,6 +133,29 @@ def test_a_worker_ends_when_the_process_of_its_pool_was_killed(tmp_path: Path) -
     # Each worker has inherited the other end: this ends with the last of them.
     with os.fdopen(reader, "rb") as ended:
         assert ended.read() == b""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_worker_that_rests_ends_after_its_pool_however_it_was_started(method: str) -> None:
+    code = """
+import os, sys
+from ungil import share
+
+if __name__ == "__main__":
+    pool = share.Pool(1, sys.argv[1])
+    print(pool.submit(os.getpid).result(), flush=True)
+    sys.stdin.read()
+"""
+    words = [sys.executable, "-c", code, method]
+    with subprocess.Popen(
+        words, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        worker = os.pidfd_open(int(process.stdout.readline()))
+        process.kill()
+    ended, _, _ = select.select([worker], [], [], PATIENCE_S)
+    os.close(worker)
+    assert ended
 
 
 @pytest.mark.parametrize("retries", [0, 1000])

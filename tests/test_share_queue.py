@@ -319,7 +319,7 @@ def test_a_lease_is_acknowledged_put_back_or_thrown_away(heap: share.Heap) -> No
     lease = q.lease()
 
     def use_the_parents() -> None:
-        with pytest.raises(RuntimeError, match="who forked has it"):
+        with pytest.raises(RuntimeError, match="belongs to the parent process"):
             lease.ack()
 
     assert ended(in_child(use_the_parents)) == 0

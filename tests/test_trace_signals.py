@@ -117,7 +117,7 @@ def test_signals_of_the_c_library_end_ungil_as_they_end_the_program(
 
 
 def test_an_alarm_that_was_set_before_ungil_reaches_the_program(start: Start) -> None:
-    """`perl -e 'alarm 10; exec @ARGV'` is how time-outs were set before there was timeout(1)."""
+    """`perl -e 'alarm 10; exec @ARGV'` is how timeouts were set before there was timeout(1)."""
     code = (
         "import os, signal, sys\n"
         "signal.setitimer(signal.ITIMER_REAL, 1)\n"

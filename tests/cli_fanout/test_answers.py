@@ -196,7 +196,7 @@ def test_tagged_answers_cannot_change_the_terminal(start: Start, folder: Path) -
             {"sw1": "timeout", "sw2": "timeout", "sw3": "timeout"},
         ),
     ],
-    ids=["function", "command", "time-out"],
+    ids=["function", "command", "timeout"],
 )
 def test_a_failure_has_the_same_name_everywhere(
     ungil: Run, folder: Path, words: list[str], names: dict[str, str]

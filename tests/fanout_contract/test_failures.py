@@ -1,4 +1,4 @@
-"""Failures of single items: exceptions, time-outs, other attempts."""
+"""Failures of single items: exceptions, timeouts, other attempts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_an_exception_is_kept_with_its_traceback(way: Way) -> None:
         failed.unwrap()
 
 
-# Time-outs.
+# Timeouts.
 
 
 def check_that_its_time_was_over(mode: Mode, outcome: Outcome[object, object]) -> None:
@@ -94,7 +94,7 @@ def test_an_item_is_tried_again_when_its_time_was_over(way: Way) -> None:
 
 
 def test_an_attempt_is_not_ended_by_the_time_out_of_the_one_before(way: Way) -> None:
-    # Both begin at once. The first fails at once, and its next attempt sees the time-out of the
+    # Both begin at once. The first fails at once, and its next attempt sees the timeout of the
     # second, which is when the time of its own first attempt would have been over.
     hung_was_given_up, never = way.mode.event(), way.mode.event()
     tries: list[str] = []

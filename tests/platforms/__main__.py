@@ -3,8 +3,9 @@
     python -m platforms [--only PATTERN] [--again] [--table] [--wheels FOLDER]
 
 The roots are made by debootstrap, those of aarch64 run under qemu. What is found is kept for each
-row in target/platforms/rows, so a run that was interrupted goes on where it was. Exits with 1 if a
-check has failed, and with 2 if the rows cannot be tried.
+row in tests/platforms/tried, which is checked in: a run that was interrupted goes on where it was,
+and the page has the rows that others have tried. Exits with 1 if a check has failed, and with 2 if
+the rows cannot be tried.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ from platforms.systems import Unmade, changing, emulation
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 KEPT = PROJECT / "target" / "platforms"
+# Rows without `took_s` were read back from the page of 25 November 2026.
+TRIED = Path(__file__).with_name("tried")
 BUILT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ungil/pythons"
 # Of a single program in a room; qemu is some ten times slower.
 PATIENCE_S, PATIENCE_EMULATED_S = 300, 1800
@@ -165,7 +168,7 @@ class Trying:
 
 def kept_of(row: Row) -> Kept:
     """Where a row is kept."""
-    return Kept(KEPT / "rows" / f"{row.name}.json")
+    return Kept(TRIED / f"{row.name}.json")
 
 
 def truth(told: dict[str, Any]) -> Path:
@@ -220,7 +223,7 @@ def in_a_line(row: Row, found: dict[str, Any]) -> str:
 
 def write_page() -> bool:
     """Write docs/platforms.md of all that is kept; whether no check of it has failed."""
-    paths = sorted((KEPT / "rows").glob("*.json"))
+    paths = sorted(TRIED.glob("*.json"))
     rows = [found for it in paths if (found := Kept(it).read()) is not None]
     if not rows:
         raise Unmade("no row was tried yet, so there is no page to write")

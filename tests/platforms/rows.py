@@ -72,5 +72,5 @@ class Kept:
         """Keep it, whole or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_suffix(".partial")
-        partial.write_text(json.dumps(found, indent=1))
+        partial.write_text(json.dumps(found, indent=1) + "\n")
         partial.rename(self.path)

@@ -63,7 +63,7 @@ def echo():
 
 
 def sleep():
-    # A system call that is made anew with its whole time-out would sleep twice as long; on a busy
+    # A system call that is made anew with its whole timeout would sleep twice as long; on a busy
     # machine every sleep may be late, so only what comes early is wrong.
     begun = time.monotonic()
     time.sleep(0.003)

@@ -43,7 +43,7 @@ print(
     json.dumps(
         [
             Counter(outcome.ok for outcome in outcomes[::2])[True],
-            # Where the resolver itself has no answer, it is the time-out's.
+            # Where the resolver itself has no answer, it is the timeout's.
             sum(isinstance(outcome.exception, OSError) for outcome in outcomes[1::2]),
             sorted({type(outcome.exception).__name__ for outcome in outcomes[1::2]}),
         ]

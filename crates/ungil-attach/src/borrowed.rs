@@ -103,7 +103,7 @@ impl<'a> Borrowed<'a> {
 
     /// Puts it where it was. This process may be killed between any two steps: up to the last the
     /// thread goes back by the frame. That would make a system call that it was in wait for its whole
-    /// time-out again, or end early; the kernel does better (`restart_syscall(2)`).
+    /// timeout again, or end early; the kernel does better (`restart_syscall(2)`).
     fn put_back(&self) -> io::Result<()> {
         self.tracee.set_extended(&self.extended)?;
         self.tracee.block_signals(self.blocked_signals)?;

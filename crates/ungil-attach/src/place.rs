@@ -44,7 +44,7 @@ const WAITING: [c_long; 20] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
-    // One of them goes on after a stop: only those with a time-out do so by this.
+    // One of them goes on after a stop: only those with a timeout do so by this.
     libc::SYS_restart_syscall,
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,

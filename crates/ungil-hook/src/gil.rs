@@ -247,7 +247,7 @@ pub fn initialised(address: usize, attributes: usize) {
 }
 
 /// What the condition variable at `address` is, if it belongs to a GIL. The call is a wait with a
-/// time-out if the caller `is_timed`.
+/// timeout if the caller `is_timed`.
 #[inline]
 pub fn role(address: usize, is_timed: bool) -> Option<Role> {
     let main = ALL[0].address.load(Relaxed);
@@ -289,7 +289,7 @@ fn role_of_further(address: usize, is_timed: bool) -> Option<Role> {
 
 /// Recognises the main GIL by a call on one of its condition variables.
 fn recognise(address: usize, is_timed: bool) {
-    // Only waiters sleep with a time-out, and on `cond`. And if somebody holds the GIL since the
+    // Only waiters sleep with a timeout, and on `cond`. And if somebody holds the GIL since the
     // calls lead here, the first one is that of a waiter or of the release: on `cond` in both cases.
     let mut cond = address;
     if !is_timed && !IS_UNKNOWN_HELD.load(Relaxed) {

@@ -2,7 +2,7 @@
 
 A slot is one task, which runs one item after the other; so there is a task for each item that runs
 at once, not for each item. What it runs is a `Slot`, which drives the items itself and asks here
-for what is rare. Time-outs share one timer, as they all take equally long.
+for what is rare. Timeouts share one timer, as they all take equally long.
 """
 
 import asyncio

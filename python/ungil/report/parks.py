@@ -20,12 +20,15 @@ CAUSES = {
     "event": "events",
 }
 """The heads of the columns, by cause."""
+TAKEN_TWICE = ("object", "internal")
+"""Causes of locks that a thread takes again where it has them already."""
 NEARLY_ALL = 0.95
 NAME = 20
 """How wide names are at most."""
 UNSEEN = (
-    "not seen: locks that were free, or became free during the 40 tries of a thread; and which "
-    "thread held a lock: the waker is the thread that released it last"
+    "not seen: locks that were free, or became free during the 40 tries of a thread; threads that "
+    "never slept for a lock; and which thread held a lock: the waker is the thread that released it "
+    "last"
 )
 
 
@@ -44,7 +47,7 @@ def parks_section(process: Process, seconds: float, few: int) -> list[Renderable
         )
     if pauses["collections"]:
         said += f"; {pauses['collections']:,} of them were garbage collections"
-    own = [it for it in parks["waits"] if it["cause"] == "object" and _is_its_own(it)]
+    own = [it for it in parks["waits"] if it["cause"] in TAKEN_TWICE and _is_its_own(it)]
     if own:
         said += f"\n{_said_of_own(own)}"
     threads = _threads(parks["threads"], names, 2 * few)
@@ -62,9 +65,9 @@ def _said_of_own(own: list[ParkedAt]) -> str:
         for place in row.get("places", []):
             by_place[place["frame"]] += place["count"]
     said = (
-        f"{plural(sum(it['count'] for it in own), 'park')} for objects, "
+        f"{plural(sum(it['count'] for it in own), 'park')}, "
         f"{duration(sum(it['waited_s'] for it in own))} in total, ended by the thread itself: "
-        "sometimes Python acquires the lock of an object twice"
+        "sometimes Python acquires a lock twice"
     )
     if by_place:
         ((frame, count),) = by_place.most_common(1)

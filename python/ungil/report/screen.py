@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ungil.formatting import duration, plural, printable, rate, share
 from ungil.report.advice import TOLD, advice_section, is_repeated
-from ungil.report.model import Gil, OtherProcesses, Process, Report
+from ungil.report.model import Finding, Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
 from ungil.report.parks import parks_section
 from ungil.report.threads import thread_table
@@ -102,7 +102,8 @@ def _title(report: Report) -> list[RenderableType]:
     threads = len(listed) + sum(_unlisted(gil) for gil in process["gils"])
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {printable(python)}" if python else "no Python"]
-    facts += [duration(report["duration_s"]), plural(threads, "thread")]
+    # One that never slept for a lock, and had no GIL to take, is not known.
+    facts += [duration(report["duration_s"]), plural(threads, "thread") + " seen" * bool(parks)]
     unlisted = report.get("other_processes")
     count = len(report["processes"]) + (unlisted["processes"] if unlisted else 0)
     if count > 1:
@@ -112,9 +113,20 @@ def _title(report: Report) -> list[RenderableType]:
     if part:
         title.append(f"\n{part}", style="bold yellow")
     missing = process.get("not_recorded")
-    if missing and not any(it["kind"] == "not-recorded" for it in report["findings"]):
-        return [title, Text(f"not recorded: {printable(missing)}", style="yellow")]
+    if missing and not any(_says(finding, missing) for finding in report["findings"]):
+        return [title, _missing(process, missing)]
     return [title, *_free_threaded(process)]
+
+
+def _says(finding: Finding, missing: str) -> bool:
+    """Whether a finding says already why a GIL was not recorded."""
+    return finding["kind"] == "not-recorded" or missing in finding["text"]
+
+
+def _missing(process: Process, missing: str) -> Text:
+    """Why its GIL was not recorded. What its threads slept for without one may have been."""
+    label = "" if process.get("parks") else "not recorded: "
+    return Text(f"{label}{printable(missing)}", style="yellow")
 
 
 def _free_threaded(process: Process) -> list[RenderableType]:
@@ -217,7 +229,7 @@ def _other_processes(report: Report, few: int, width: int) -> list[RenderableTyp
     for process in processes[:few]:
         missing = process.get("not_recorded")
         if missing:
-            text = Text(f"not recorded: {printable(missing)}", style="yellow")
+            text = _missing(process, missing)
         elif process["gils"]:
             text = Text(_summary_of_all(process, _seconds(process, report)))
         else:

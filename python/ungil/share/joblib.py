@@ -43,7 +43,7 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
     """
 
     supports_retrieve_callback = True
-    """Results come by callbacks; this also gives generators and time-outs."""
+    """Results come by callbacks; this also gives generators and timeouts."""
     uses_threads = False
     """Its workers are processes."""
     supports_sharedmem = False

@@ -5,17 +5,23 @@ use crate::advice::{Action, Advice, Cause, Confidence, Kind, Subject, Sure};
 use crate::advice::{Evidence, Unit};
 use crate::place::finding_key;
 use ungil_trace::analysis::words;
-use ungil_trace::report::{Evidence as Found, Report};
+use ungil_trace::report::{Evidence as Found, Finding, Report};
 
 /// So much (of 1) of the time of threads may be unknown where it is said that nothing was seen.
 const SEEN: f64 = 0.3;
 
+/// What is known, and what is not, of threads that ran without a GIL.
+const PARKS: &str = "every sleep for a lock or a pause was recorded; how long the program was slower \
+                     for them, and what threads did otherwise, the trace does not show";
+
 /// What the finding says, and that nothing else was seen.
 pub fn say(report: &Report) -> Advice {
     let finding = report.findings.first();
+    if let Some(advice) = finding.and_then(without_gil) {
+        return advice;
+    }
     let text = finding.map_or("", |finding| finding.text.as_str());
     let recorded = !finding.is_none_or(|it| matches!(it.evidence, Found::NotRecorded {}));
-    let unseen = unseen(report);
     let mut evidence = Vec::new();
     if let Some(Found::None { contended_share, waited_max_s, .. }) = finding.map(|it| &it.evidence)
     {
@@ -29,8 +35,28 @@ pub fn say(report: &Report) -> Advice {
             waited,
         ));
     }
-    let (sure, because) = match unseen {
+    let what = if recorded { "nothing to gain here" } else { "no advice" };
+    Advice {
+        kind: Kind::NotTheGil,
+        cause: Some(Cause::Unknown),
+        text: format!("{what}: {text}"),
+        subject: Subject {
+            pid: finding.and_then(|it| it.pid),
+            gil: finding.and_then(|it| it.gil),
+            ..Subject::default()
+        },
+        action: Action::default(),
+        gain: None,
+        confidence: confidence(report, recorded),
+        evidence,
+    }
+}
+
+/// How sure it is that there is nothing to gain.
+fn confidence(report: &Report, recorded: bool) -> Confidence {
+    let (level, because) = match unseen(report) {
         _ if !recorded => (Sure::Low, "no GIL was recorded".to_owned()),
+        _ if Sight::all(report).next().is_none() => (Sure::Medium, PARKS.to_owned()),
         share if share <= SEEN => {
             let because = "every wait was recorded, and looks at threads off the GIL found no \
                            line that took long";
@@ -45,21 +71,33 @@ pub fn say(report: &Report) -> Advice {
             (Sure::Medium, because)
         }
     };
-    let what = if recorded { "nothing to gain here" } else { "no advice" };
-    Advice {
+    Confidence { level, because }
+}
+
+/// What is told where the first finding is of threads that slept for each other without a GIL: what
+/// helps there.
+fn without_gil(finding: &Finding) -> Option<Advice> {
+    let cause = match finding.evidence {
+        Found::Parked { .. } => Cause::Lock,
+        Found::WorldPauses { .. } => Cause::Unknown,
+        _ => return None,
+    };
+    let helps = finding.advice.iter().map(|advice| format!("; {advice}")).collect::<String>();
+    let key = finding_key(0, "cost_s");
+    Some(Advice {
         kind: Kind::NotTheGil,
-        cause: Some(Cause::Unknown),
-        text: format!("{what}: {text}"),
+        cause: Some(cause),
+        text: format!("it is not the GIL, which was off then: {}{helps}", finding.text),
         subject: Subject {
-            pid: finding.and_then(|it| it.pid),
-            gil: finding.and_then(|it| it.gil),
+            pid: finding.pid,
+            threads: finding.threads.clone(),
             ..Subject::default()
         },
         action: Action::default(),
         gain: None,
-        confidence: Confidence { level: sure, because },
-        evidence,
-    }
+        confidence: Confidence { level: Sure::Medium, because: PARKS.to_owned() },
+        evidence: vec![Evidence::at("threads slept", finding.cost_s, Unit::Seconds, key)],
+    })
 }
 
 /// The part (of 1) of the time of all threads of which nothing is known: they were off the GIL, and

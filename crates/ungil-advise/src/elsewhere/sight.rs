@@ -26,9 +26,12 @@ pub struct Seen<'a> {
 }
 
 impl<'a> Sight<'a> {
-    /// All of them, in the order of the report.
+    /// All of them, in the order of the report. Threads that run without any GIL are not seen: what
+    /// they did off it is all that they did.
     pub fn all(report: &'a Report) -> impl Iterator<Item = Self> {
-        report.processes.iter().enumerate().flat_map(move |(number, process)| {
+        let processes = report.processes.iter().enumerate();
+        let recorded = processes.filter(|(_, process)| process.not_recorded.is_none());
+        recorded.flat_map(move |(number, process)| {
             process.gils.iter().enumerate().map(move |(gil, it)| {
                 let place = GilPlace { process: number, gil };
                 Self { report, process, gil: it, place }

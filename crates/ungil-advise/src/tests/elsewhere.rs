@@ -142,3 +142,39 @@ fn where_nothing_was_recorded_there_is_no_advice_and_no_certainty() {
     assert!(advice.text.starts_with("no advice: "), "{}", advice.text);
     assert_eq!(advice.confidence.level, Sure::Low);
 }
+
+/// Two threads of a free-threaded Python. The hook sees a GIL for moments there, and looks find the
+/// threads off it.
+fn without_a_gil(slept_ns: u64) -> Told {
+    let mut story = Story::of(&["MainThread", "worker"]);
+    off(&mut story, 0, 150 * MS, ("", ""), &["work app.py"]);
+    story.parked((100 * MS, 100 * MS + slept_ns), 1, 0);
+    story.end(1_600 * MS)
+}
+
+#[test]
+fn a_thread_that_runs_without_a_gil_is_not_told_to_be_off_it() {
+    let told = without_a_gil(MS);
+    let [advice] = &told.advised.advice[..] else { panic!("{:?}", told.advised.advice) };
+    assert_eq!(
+        advice.text,
+        "nothing to gain here: nothing wrong: this Python is free-threaded, and its GIL was off; \
+         no thread slept for others for more than 1 ms in all"
+    );
+    assert_eq!(advice.confidence.level, Sure::Medium);
+    assert!(
+        advice.confidence.because.starts_with("every sleep for a lock or a pause was recorded")
+    );
+}
+
+#[test]
+fn a_lock_that_took_the_place_of_the_gil_is_told_with_what_helps() {
+    let told = without_a_gil(800 * MS);
+    let [advice] = &told.advised.advice[..] else { panic!("{:?}", told.advised.advice) };
+    assert_eq!((advice.kind, advice.cause), (Kind::NotTheGil, Some(Cause::Lock)));
+    let begins = "it is not the GIL, which was off then: thread worker waited 800 ms of 1.6 s for the lock of \
+                  one dict";
+    assert!(advice.text.starts_with(begins), "{}", advice.text);
+    assert!(advice.text.contains("; each thread can have an object of its own"), "{}", advice.text);
+    assert_eq!(advice.evidence[0].value.to_bits(), told.report.findings[0].cost_s.to_bits());
+}

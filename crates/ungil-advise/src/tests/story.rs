@@ -1,12 +1,14 @@
 //! A small language in which tests tell what the threads of one process did.
 
 use crate::{Advice, Advised, Kind, advise};
+use ungil_core::park::{Cause as ParkCause, Ending};
+use ungil_core::table::GilState;
 use ungil_core::{Event, Kind as Happened};
 use ungil_simulate::Demand;
 use ungil_trace::Record;
 use ungil_trace::analysis::Analysis;
 use ungil_trace::record::{
-    Doing, Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+    Doing, Frame, Park, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
 };
 use ungil_trace::report::Report;
 
@@ -18,6 +20,7 @@ pub const PID: u32 = 100;
 pub struct Story {
     records: Vec<Record>,
     names: Vec<&'static str>,
+    gil_state: GilState,
 }
 
 impl Story {
@@ -32,8 +35,11 @@ impl Story {
             python: "3.13.0".to_owned(),
             not_recorded: None,
         };
-        let mut story =
-            Self { records: vec![Record::ProcessStarted(process)], names: names.into() };
+        let mut story = Self {
+            records: vec![Record::ProcessStarted(process)],
+            names: names.into(),
+            gil_state: GilState::Always,
+        };
         for (number, name) in (0..).zip(names) {
             story.records.push(Record::ThreadStarted {
                 thread: ThreadId(number),
@@ -95,6 +101,24 @@ impl Story {
         self.records.push(Record::Look { thread, at_ns, doing, frames });
     }
 
+    /// The threads run without a GIL, and one sleeps for the lock of a dict until `waker` lets go of
+    /// it.
+    pub fn parked(&mut self, (since_ns, until_ns): (u64, u64), thread: u32, waker: u32) {
+        self.gil_state = GilState::Off;
+        let park = Park {
+            since_ns: START + since_ns,
+            until_ns: START + until_ns,
+            cause: ParkCause::Object,
+            of: "dict".to_owned(),
+            lock: 7,
+            ending: Ending::Woken,
+            waker: Some(ThreadId(waker)),
+            stack: 0,
+            waker_stack: 0,
+        };
+        self.records.push(Record::Parked { thread: ThreadId(thread), park });
+    }
+
     /// Its user's own libraries.
     pub fn libraries(&mut self, files: &[&str]) {
         let files = files.iter().map(|&file| file.to_owned()).collect();
@@ -138,7 +162,11 @@ impl Story {
                 totals: ThreadTotals::default(),
             });
         }
-        let totals = ProcessTotals { switch_interval_ns: 5 * MS, ..ProcessTotals::default() };
+        let totals = ProcessTotals {
+            switch_interval_ns: 5 * MS,
+            gil_state: self.gil_state as u64,
+            ..ProcessTotals::default()
+        };
         self.records.push(Record::ProcessEnded { process: ProcessId(0), at_ns, totals });
         let mut analysis = Analysis::new(20 * MS);
         for record in &self.records {

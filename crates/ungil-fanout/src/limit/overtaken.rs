@@ -1,6 +1,6 @@
 //! Items that hang: they hold a slot while others that were started after them have long come back.
 //!
-//! A level is about items that are worked on. One that waits for its time-out is not, so its slot is
+//! A level is about items that are worked on. One that waits for its timeout is not, so its slot is
 //! given to another and it counts no more (Little's law: the slots that are needed are those of items
 //! that answer plus, for each second that the others hang, their share of the starts of a second).
 //! Items that wait in a line are not overtaken: whoever came later waits as well.

@@ -165,7 +165,7 @@ impl Outcome {
         seconds(end.finished.saturating_sub(end.started))
     }
 
-    /// Whether the function goes on after its time-out: a thread cannot be stopped.
+    /// Whether the function goes on after its timeout: a thread cannot be stopped.
     #[getter]
     fn abandoned(&self) -> bool {
         self.end().abandoned

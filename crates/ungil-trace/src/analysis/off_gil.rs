@@ -106,7 +106,7 @@ fn of_call(call: &str, on: &str) -> What {
     }
 }
 
-/// A poll whose descriptors are not known: a socket with a time-out polls inside `socket.py` or
+/// A poll whose descriptors are not known: a socket with a timeout polls inside `socket.py` or
 /// `ssl.py`; a selector that a server loops over has nothing to do.
 fn of_poll(frames: &[Frame]) -> What {
     let mut stdlib = frames.iter().take_while(|frame| !is_users(frame));

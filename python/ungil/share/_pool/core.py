@@ -155,7 +155,9 @@ class Core:
         """Return the name of the function of a task."""
         if isinstance(future.function, str):
             return future.function
-        fn = next(fn for fn, number in self._functions.items() if number == future.function)
+        # Others may submit new ones meanwhile.
+        functions = [*self._functions.items()]
+        fn = next(fn for fn, number in functions if number == future.function)
         return getattr(fn, "__qualname__", repr(fn))
 
     def is_running(self, number: int) -> bool:

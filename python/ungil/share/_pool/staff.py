@@ -89,6 +89,9 @@ class Staff:
         self._last = 0
         self._is_full = False
         self._limits: list[tuple[float, int, int, float]] = []
+        # Whoever collects puts them in, and the warden takes them out: without a GIL a heap of
+        # heapq is not for two threads.
+        self._limiting = threading.Lock()
         self._failed_starts = 0
         self._no_start: str | None = None
         self._wake_reader, self._wake_writer = os.pipe()
@@ -141,7 +144,8 @@ class Staff:
         """Take in what a worker says beside results."""
         if kind == calls.BEGUN:
             worker, limit = value
-            heappush(self._limits, (time.monotonic() + limit, number, worker, limit))
+            with self._limiting:
+                heappush(self._limits, (time.monotonic() + limit, number, worker, limit))
         elif kind == calls.NO_START:
             self._no_start = value
         else:
@@ -246,6 +250,8 @@ class Staff:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         self.workers[self._last] = Worker(self._last, process, desk)
         self.processes[process.pid] = process
+        if self.threads:
+            self.wake()  # The warden waits for the ends of those that were there before.
 
     def _begin(self) -> None:
         collector = threading.Thread(
@@ -260,7 +266,8 @@ class Staff:
         """In a thread, until the pool ends."""
         core = self._core
         while True:
-            sentinels = {worker.process.sentinel: worker for worker in self.workers.values()}
+            # Others may start workers meanwhile.
+            sentinels = {worker.process.sentinel: worker for worker in [*self.workers.values()]}
             ready = connection.wait([self._wake_reader, *sentinels], self._until_limit())
             for source in ready:
                 if source == self._wake_reader:
@@ -378,7 +385,7 @@ class Staff:
         if not missing:
             return
         # Who is just taking one says soon which; until then it might be one of these.
-        for worker in self.workers.values():
+        for worker in [*self.workers.values()]:
             before = task_on(worker.desk)
             while before is not None and before < RESTING and task_on(worker.desk) == before:
                 if not worker.process.is_alive():
@@ -394,14 +401,18 @@ class Staff:
     # Time limits.
 
     def _until_limit(self) -> float | None:
-        if not self._limits:
-            return None
-        return max(0.0, self._limits[0][0] - time.monotonic())
+        with self._limiting:
+            if not self._limits:
+                return None
+            return max(0.0, self._limits[0][0] - time.monotonic())
 
     def _end_overdue(self) -> None:
         now = time.monotonic()
-        while self._limits and self._limits[0][0] <= now:
-            _, number, by, limit = heappop(self._limits)
+        with self._limiting:
+            over: list[tuple[float, int, int, float]] = []
+            while self._limits and self._limits[0][0] <= now:
+                over.append(heappop(self._limits))
+        for _, number, by, limit in over:
             worker = self.workers.get(by)
             # A worker that has ended the task says so by the same step, and one of both is first.
             if worker is not None and worker.desk.now.cas(0, number, (number,)):

@@ -8,7 +8,7 @@ import pickle
 import signal
 import time
 from collections.abc import Callable
-from multiprocessing import util
+from multiprocessing import parent_process, util
 from typing import Any
 
 from ungil.share._pool import calls, nested
@@ -161,9 +161,15 @@ class _Worker:
                 return False
             if line.work.acquire(True, _LOOK_S):
                 return True
-            if os.getppid() != self._parent:
+            if os.getppid() != self._parent or _is_left():
                 os._exit(0)
         return True
+
+
+def _is_left() -> bool:
+    """Whether the process of the pool is gone. Its fork server outlives it."""
+    pool = parent_process()
+    return pool is not None and not pool.is_alive()
 
 
 def _failed(number: int, error: BaseException) -> calls.Item:

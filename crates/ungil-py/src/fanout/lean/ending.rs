@@ -8,7 +8,7 @@ create_exception!(
     ungil.fanout,
     Cancelled,
     PyBaseException,
-    "Raised in a coroutine of a lean fan-out where it waits, when it has reached its time-out or \
+    "Raised in a coroutine of a lean fan-out where it waits, when it has reached its timeout or \
      nobody waits for it any more.\n\nA BaseException, so that `except Exception` does not catch \
      it. Under \
      asyncio, asyncio.CancelledError is in its place."

@@ -47,7 +47,7 @@ pub fn freeze<'py>(
             let copy = file.try_clone()?;
             let file = write(given, file, copy, progress, &raised)?;
             file::seal(&file).map_err(raised)?;
-            (Opened::new(Frozen::open(&file).map_err(raised)?, file, None), None)
+            (Opened::new(py, Frozen::open(&file).map_err(raised)?, file, None), None)
         }
         Some(path) => {
             let failed = |error| raised_at(&path, error);
@@ -56,7 +56,7 @@ pub fn freeze<'py>(
             let file = write(given, replacing.file().map_err(failed)?, again, progress, &failed)?;
             let frozen = Frozen::open(&file).map_err(failed)?;
             let absolute = std::path::absolute(&path)?;
-            (Opened::new(frozen, file, Some(absolute)), Some((replacing, path)))
+            (Opened::new(py, frozen, file, Some(absolute)), Some((replacing, path)))
         }
     };
     if let Some((replacing, path)) = replacing {
@@ -212,6 +212,7 @@ impl<'py> Freezing<'py, '_> {
     }
 
     fn contents(&mut self, given: &Bound<'py, PyAny>) -> Done<Cell> {
+        let given = &guarded::of_one_moment(given)?;
         if let Ok(dict) = given.cast_exact::<PyDict>() {
             return self.dict(dict);
         }

@@ -31,8 +31,9 @@ static MAPPED: Mutex<Vec<Weak<Opened>>> = Mutex::new(Vec::new());
 static SENT: Mutex<Vec<Arc<Opened>>> = Mutex::new(Vec::new());
 
 impl Opened {
-    /// Enters a structure that was mapped.
-    pub fn new(frozen: Frozen, file: File, path: Option<PathBuf>) -> Arc<Self> {
+    /// Enters a structure that was mapped. The thread is attached, or a process that is forked
+    /// meanwhile would never get at the others.
+    pub fn new(_: Python<'_>, frozen: Frozen, file: File, path: Option<PathBuf>) -> Arc<Self> {
         let names = frozen.schemas().iter().map(|_| PyOnceLock::new()).collect();
         let opened = Arc::new(Self { frozen, file, path, names });
         let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,23 +89,23 @@ fn interned(py: Python<'_>, text: &[u8]) -> PyResult<Py<PyString>> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 pub fn open_frozen(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Bound<'_, PyAny>> {
-    let opened = py.detach(|| {
-        let opened = open(&path)?;
-        if verify {
-            opened.frozen.verify().map_err(|error| raised_at(&path, error))?;
-        }
-        Ok::<_, PyErr>(opened)
-    })?;
+    let opened = open(py, &path, verify)?;
     root(py, &opened).map_err(|error| at_path(py, &path, &error))
 }
 
-/// Maps the file at `path`.
-pub fn open(path: &Path) -> PyResult<Arc<Opened>> {
-    let opening = |error| ungil_frozen::Error::Io { what: "opening a frozen file", error };
-    let file = File::open(path).map_err(|error| raised_at(path, opening(error)))?;
-    let frozen = Frozen::open(&file).map_err(|error| raised_at(path, error))?;
-    let path = std::path::absolute(path).map_err(|error| raised_at(path, opening(error)))?;
-    Ok(Opened::new(frozen, file, Some(path)))
+/// Maps the file at `path`, and if asked for checks all of it.
+pub fn open(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Arc<Opened>> {
+    let (frozen, file, absolute) = py.detach(|| {
+        let opening = |error| ungil_frozen::Error::Io { what: "opening a frozen file", error };
+        let file = File::open(path).map_err(|error| raised_at(path, opening(error)))?;
+        let frozen = Frozen::open(&file).map_err(|error| raised_at(path, error))?;
+        if verify {
+            frozen.verify().map_err(|error| raised_at(path, error))?;
+        }
+        let path = std::path::absolute(path).map_err(|error| raised_at(path, opening(error)))?;
+        Ok::<_, PyErr>((frozen, file, path))
+    })?;
+    Ok(Opened::new(py, frozen, file, Some(absolute)))
 }
 
 /// The structure of a file.

@@ -78,7 +78,7 @@ pub fn receive_frozen(
     second: u64,
     part: Option<(usize, isize, usize)>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let opened = find(path.as_ref(), &here, uuid)?;
+    let opened = find(py, path.as_ref(), &here, uuid)?;
     let frozen = &opened.frozen;
     let node = frozen.node(Cell(first, second), frozen.end()).map_err(super::errors::raised)?;
     if matches!(node, Node::Value(_)) {
@@ -92,14 +92,19 @@ pub fn receive_frozen(
     part.into_object(py)
 }
 
-fn find(path: Option<&PathBuf>, here: &PathBuf, uuid: u128) -> PyResult<Arc<Opened>> {
+fn find(
+    py: Python<'_>,
+    path: Option<&PathBuf>,
+    here: &PathBuf,
+    uuid: u128,
+) -> PyResult<Arc<Opened>> {
     if let Some(known) = Opened::known(uuid) {
         return Ok(known);
     }
     // Another file may have taken the place of the one that was meant, which its sender still has.
     for place in path.into_iter().chain([here]) {
         if place.metadata().is_ok_and(|file| file.is_file())
-            && let Ok(opened) = opened::open(place)
+            && let Ok(opened) = opened::open(py, place, false)
             && opened.frozen.header().uuid == uuid
         {
             return Ok(opened);

@@ -19,6 +19,7 @@ use ungil_heap::segment::{Offset, Segment};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 use super::sync::{Place, deadline};
+use crate::guarded::of_one_moment;
 use putting::{put, put_many};
 use taking::{get, get_many};
 
@@ -207,7 +208,7 @@ impl Queue {
     #[pyo3(signature = (items, timeout = None))]
     fn put_many(&self, items: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<usize> {
         let deadline = Patience { block: true, timeout }.deadline()?;
-        let items = items.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let items = of_one_moment(items)?.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let (done, put) = put_many(self.shared()?, &items, deadline)?;
         match put {
             Put::Closed if done < items.len() => Err(closed_to_putters(&items[done], done)),

@@ -1,10 +1,11 @@
 //! Nothing wrong, or nothing but that there is one GIL for all, with the numbers that say so; or
 //! nothing known.
 
+use super::parked::is_its_own;
 use super::scene::recorded;
 use super::{whose, words};
 use crate::record::NOTHING_RECORDED;
-use crate::report::{Evidence, Finding, ParkedThread, ProcessReport};
+use crate::report::{Evidence, Finding, ParkedThread, ParksReport, ProcessReport};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
@@ -22,7 +23,9 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let gils =
         recorded(processes).flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
     let busiest = gils.max_by(|(_, a), (_, b)| a.held_s.total_cmp(&b.held_s));
-    let Some((process, gil)) = busiest else { return not_recorded(processes, notes) };
+    let Some((process, gil)) = busiest else {
+        return without_gil(processes).unwrap_or_else(|| not_recorded(processes, notes));
+    };
     let startup_s = process.startup_s.unwrap_or(0.0);
     let busy_s = process.duration_s - startup_s;
     let share = |part_s: f64| if busy_s > 0.0 { (part_s / busy_s).min(1.0) } else { 0.0 };
@@ -80,16 +83,33 @@ fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
     } else {
         "no Python acquired its GIL: none was started, or it is Python 2.7 and started no thread"
     });
-    let parks = processes.iter().filter_map(|process| process.parks.as_ref());
-    let slept_s = parks.flat_map(|parks| &parks.threads).map(ParkedThread::waited_s);
-    let slept = match slept_s.reduce(f64::max) {
-        Some(slept_s) => {
-            format!(
-                "; no thread slept for locks or pauses for more than {}",
-                words::length(slept_s)
-            )
-        }
-        None => String::new(),
+    Finding::of_run(Evidence::NotRecorded {}, text.to_owned())
+}
+
+/// The finding of a trace whose processes ran without a GIL, and whose threads hardly waited for each
+/// other; `None` if no parks were recorded.
+fn without_gil(processes: &[ProcessReport]) -> Option<Finding> {
+    let parked = processes.iter().filter_map(|process| {
+        let slept_s = slept_at_most_s(process.parks.as_ref()?);
+        Some((process, process.not_recorded.as_deref()?, slept_s))
+    });
+    let (process, why, slept_s) = parked.max_by(|(.., a), (.., b)| a.total_cmp(b))?;
+    let slept = if slept_s > 0.0 {
+        format!("no thread slept for others for more than {} in all", words::length(slept_s))
+    } else {
+        "no thread slept for others".to_owned()
     };
-    Finding::of_run(Evidence::NotRecorded {}, format!("{text}{slept}"))
+    let evidence = Evidence::None { held_share: 0.0, contended_share: 0.0, waited_max_s: slept_s };
+    let text = format!("nothing wrong: {why}; {slept}");
+    Some(Finding { pid: Some(process.pid), ..Finding::of_run(evidence, text) })
+}
+
+/// How long the thread slept that slept longest for others. A lock that it had itself is no other's.
+fn slept_at_most_s(parks: &ParksReport) -> f64 {
+    let slept_s = |thread: &ParkedThread| {
+        let at = parks.waits.iter().filter(|row| row.tid == thread.tid && row.cause != "event");
+        let own_s: f64 = at.filter(|row| is_its_own(row)).map(|row| row.waited_s).sum();
+        (thread.waited_s() - own_s).max(0.0)
+    };
+    parks.threads.iter().map(slept_s).fold(0.0, f64::max)
 }

@@ -37,7 +37,7 @@ pub(super) fn find(process: &ProcessReport) -> Vec<Finding> {
 
 /// Whether the thread had that lock itself: it lets go of what it has in order to park, and so wakes
 /// itself.
-fn is_its_own(row: &ParkedAt) -> bool {
+pub(super) fn is_its_own(row: &ParkedAt) -> bool {
     let own = row.wakers.iter().find(|waker| waker.tid == Some(row.tid));
     own.is_some_and(|own| own.waited_s > MOSTLY * row.waited_s)
 }

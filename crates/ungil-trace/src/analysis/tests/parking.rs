@@ -2,9 +2,11 @@
 
 use super::scenario::*;
 use crate::analysis::Part;
+use crate::record::Record;
 use crate::report::{Evidence, Finding, ParksReport, Report};
 use proptest::prelude::*;
 use ungil_core::park::Cause;
+use ungil_core::table::GilState;
 
 const DICT: (Cause, u32) = (Cause::Object, 7);
 const OWN: (Cause, u32) = (Cause::Lock, 8);
@@ -85,6 +87,36 @@ fn a_thread_that_wakes_itself_waits_for_nobody() {
     let mut scenario = Scenario::new(2);
     scenario.park(1, (0, 500 * MS), DICT, 1);
     assert_eq!(kinds(&scenario.end(1_000 * MS)), ["another"]);
+}
+
+#[test]
+fn without_a_gil_nothing_is_wrong_if_threads_hardly_slept_for_others() {
+    let told = |waker: u32| {
+        let mut scenario = Scenario::new(2);
+        scenario.park(1, (0, 500 * MS), DICT, 1);
+        scenario.park(1, (600 * MS, 604 * MS), (Cause::Internal, 4), waker);
+        let Record::ProcessEnded { process, at_ns, mut totals } =
+            process_end(0, START + 1_000 * MS)
+        else {
+            unreachable!()
+        };
+        totals.gil_state = GilState::Off as u64;
+        scenario.analysis.push(&Record::ProcessEnded { process, at_ns, totals });
+        let report = scenario.analysis.report();
+        let Evidence::None { waited_max_s, .. } = report.findings[0].evidence else {
+            panic!("{:?}", report.findings)
+        };
+        (report.findings[0].text.clone(), waited_max_s)
+    };
+    let (text, slept_s) = told(0);
+    assert_eq!(
+        text,
+        "nothing wrong: this Python is free-threaded, and its GIL was off; no thread slept for \
+         others for more than 4 ms in all"
+    );
+    assert!((slept_s - 0.004).abs() < 1e-9, "{slept_s}");
+    let (text, _) = told(1);
+    assert!(text.ends_with("; no thread slept for others"), "{text}");
 }
 
 #[test]
