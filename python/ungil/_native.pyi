@@ -1599,7 +1599,7 @@ class Outcome(Generic[_Item, _Value]):
 
     @property
     def abandoned(self) -> bool:
-        """Whether the function goes on after its time-out: a thread cannot be stopped."""
+        """Whether the function goes on after its timeout: a thread cannot be stopped."""
 
     @property
     def resumed(self) -> bool:

@@ -82,7 +82,7 @@ fn without_gil(finding: &Finding) -> Option<Advice> {
         Found::WorldPauses { .. } => Cause::Unknown,
         _ => return None,
     };
-    let helps = finding.advice.iter().map(|advice| format!("; {advice}")).collect::<String>();
+    let helps = finding.advice.iter().fold(String::new(), |all, advice| all + "; " + advice);
     let key = finding_key(0, "cost_s");
     Some(Advice {
         kind: Kind::NotTheGil,
