@@ -42,7 +42,7 @@ TYPESCRIPT = re.compile(
 
 def main() -> None:
     """Write them below the folder of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Write what ungil says, for the linter of prose.")
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     for source in sources():

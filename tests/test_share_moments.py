@@ -127,7 +127,8 @@ def test_a_container_is_frozen_as_it_is_at_one_moment(kind: type) -> None:
 
     with Meanwhile(fill):
         for _ in range(TIMES // 2):
-            seen: list[int] = list(share.freeze(changing))
+            frozen: Any = share.freeze(changing)
+            seen: list[int] = list(frozen)
             assert sorted(seen) == list(range(len(seen)))
 
 

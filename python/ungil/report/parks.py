@@ -27,8 +27,8 @@ NAME = 20
 """How wide names are at most."""
 UNSEEN = (
     "not seen: locks that were free, or became free during the 40 tries of a thread; threads that "
-    "never slept for a lock; and which thread held a lock: the waker is the thread that released it "
-    "last"
+    "never slept for a lock; and which thread held a lock: the waker is the thread that released "
+    "it last"
 )
 
 
