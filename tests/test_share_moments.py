@@ -114,6 +114,7 @@ def test_what_a_set_has_at_one_moment_is_put_into_a_queue(heap: share.Heap) -> N
 @pytest.mark.parametrize("kind", [set, list, dict])
 def test_a_container_is_frozen_as_it_is_at_one_moment(kind: type) -> None:
     changing: Any = kind()
+    freeze: Any = share.freeze
 
     def fill() -> None:
         for number in NUMBERS:
@@ -127,8 +128,7 @@ def test_a_container_is_frozen_as_it_is_at_one_moment(kind: type) -> None:
 
     with Meanwhile(fill):
         for _ in range(TIMES // 2):
-            frozen: Any = share.freeze(changing)
-            seen: list[int] = list(frozen)
+            seen: list[int] = list(freeze(changing))
             assert sorted(seen) == list(range(len(seen)))
 
 
