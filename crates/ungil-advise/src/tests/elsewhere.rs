@@ -175,6 +175,6 @@ fn a_lock_that_took_the_place_of_the_gil_is_told_with_what_helps() {
     let begins = "it is not the GIL, which was off then: thread worker waited 800 ms of 1.6 s for the lock of \
                   one dict";
     assert!(advice.text.starts_with(begins), "{}", advice.text);
-    assert!(advice.text.contains("; each thread can have an object of its own"), "{}", advice.text);
+    assert!(advice.text.contains("; give each thread an object of its own"), "{}", advice.text);
     assert_eq!(advice.evidence[0].value.to_bits(), told.report.findings[0].cost_s.to_bits());
 }
