@@ -135,7 +135,7 @@ fn a_file_that_is_cut_off_or_something_else_is_refused() {
     file.set_len(length + 1).unwrap();
     assert!(refusal(&longer).contains("cut off"));
     drop(heap);
-    assert!(refusal("/dev/null".as_ref()).contains("no regular file"));
+    assert!(refusal("/dev/null".as_ref()).contains("not a regular file"));
 }
 
 #[test]

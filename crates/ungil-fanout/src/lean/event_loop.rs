@@ -304,7 +304,7 @@ mod tests {
         let birth = world.begin('a', [readable(&ours), Want::Sleep(50)]);
         world.begin('b', [readable(&ours)]);
         let fd = ours.as_raw_fd();
-        assert_eq!(world.log, format!("ab(another item waits for descriptor {fd} already)"));
+        assert_eq!(world.log, format!("ab(another item already waits for descriptor {fd})"));
         world.log.clear();
         assert_eq!(world.tasks.interrupt(birth).unwrap().name, 'a');
         world.round();
