@@ -302,7 +302,7 @@ def test_the_file_is_called_after_the_trace(
         (["/dev/null", "--format", "firefox"], "cut off"),
         (["{trace}"], "Missing option '--format'"),
         (["{trace}", "--format", "excel"], "'excel' is not one of"),
-        (["{trace}", "--format", "sqlite", "-o", "-"], "name a file with -o"),
+        (["{trace}", "--format", "sqlite", "-o", "-"], "name one with -o"),
         (["{trace}", "--format", "firefox", "-o", "none/out.json"], "cannot write"),
         (["{trace}", "--format", "firefox", "--last", "1s", "--from", "1"], "cannot be combined"),
     ],

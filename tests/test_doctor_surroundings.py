@@ -114,7 +114,7 @@ def test_files_that_are_too_short_for_a_table_are_told_as_a_limit(
     outcome = doctor(environment, (resource.RLIMIT_FSIZE, 1 << 20))
     said = found(outcome)
     assert said["limits"]["text"].startswith("a file may have at most 1,048,576 bytes")
-    assert said["interpreter"]["text"].endswith("or found no room for its buffers")
+    assert said["interpreter"]["text"].endswith("or the hook found no room for its buffers")
 
 
 def test_too_few_open_files_are_told_as_a_limit(environment: dict[str, str]) -> None:

@@ -52,7 +52,7 @@ def convoy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def explained(shown: Shown) -> int:
     """Which part of the wait time the flame graph explains, in percent."""
     said = shown.page.locator("section[aria-labelledby=flame] .quiet").first.inner_text()
-    found = re.search(r", (\d+)% of what was waited", said)
+    found = re.search(r", (\d+)% of all waits", said)
     assert found, said
     return int(found[1])
 

@@ -225,7 +225,7 @@ def test_search_finds_threads(browser: Browser, convoy: Path) -> None:
     assert shown.page.locator(".labels .current").inner_text() == "cpu"
     shown.page.keyboard.press("/")
     shown.page.keyboard.type("no such thing")
-    shown.page.get_by_text("Nothing of that name").wait_for()
+    shown.page.get_by_text("No thread or code matches").wait_for()
 
 
 def test_nothing_is_asked_of_a_network_and_nothing_complained_about(

@@ -112,7 +112,7 @@ def test_of_five_hundred_processes_each_is_told_and_the_worst_can_be_chosen(
     shown.until("location.hash.includes('gil=63')")
     assert page.locator("table.threads tbody tr").count() >= 1
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
-    assert "of 501 GILs the 64" in page.locator("section[aria-labelledby=notes]").inner_text()
+    assert "of 501 GILs, only the 64" in page.locator("section[aria-labelledby=notes]").inner_text()
     assert shown.said == []
 
 

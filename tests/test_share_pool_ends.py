@@ -174,7 +174,7 @@ def test_a_program_without_a_main_guard_is_told_what_is_missing(tmp_path: Any) -
         "    pool.submit(abs, 1).result()\n"
     )
     done = run_python(file)
-    assert 'start processes below `if __name__ == "__main__":`' in done.stderr
+    assert 'starts processes does so below `if __name__ == "__main__":`' in done.stderr
     assert done.returncode == 1
 
 

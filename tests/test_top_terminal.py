@@ -94,7 +94,7 @@ def test_a_policy_is_taken_back_at_the_end(start: Start, environment: dict[str, 
     terminal.read_until("ago")
     terminal.type(b"q")
     assert terminal.end() == 0
-    assert f"to have interactive again: ungil policy {pid} interactive" in terminal.seen
+    assert f"to use interactive again: ungil policy {pid} interactive" in terminal.seen
     assert _policy(pid) in (None, "stock")
     assert is_left(pid)
 

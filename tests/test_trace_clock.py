@@ -63,7 +63,7 @@ def test_an_unknown_clock_is_a_mistake(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "ungil: UNGIL_CLOCK is 'sundial'; set it to 'monotonic' to take all times from "
-        "the kernel's clock, or unset\n"
+        "the kernel's clock, or unset it\n"
     )
     assert list(tmp_path.iterdir()) == []
 

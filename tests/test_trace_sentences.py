@@ -58,7 +58,7 @@ def test_nobody_is_told_to_change_the_c_code_of_python(
         assert finding["frame"].split()[0] == known
         assert f", called by {function} (programs/calling.py:" in finding["text"]
     # Debian's Python has no symbol for what is no method.
-    named = (native, "a function of _json.") if python.name == "3.11-debian" else native
+    named = (native, "a function in _json.") if python.name == "3.11-debian" else native
     assert advice.startswith(named)
     assert "keeps the GIL until it returns" in advice
 

@@ -40,6 +40,7 @@ HEAP_REMEDIES = {
     "RLIMIT_FSIZE": FILE_SIZE,
     "memfd_create": SHARING,
     "seccomp": SHARING,
+    "address space": ADDRESSES,
     "mmap": ADDRESSES,
 }
 

@@ -41,7 +41,7 @@ export function legend(): HTMLElement {
     entry("hold", "holds the GIL (one colour for each thread)"),
     entry("waits", "waits for it"),
     entry("idle", "idle"),
-    entry("not-run", "descheduled: holds the GIL, but the kernel does not run it"),
+    entry("not-run", "descheduled: holds the GIL without a CPU"),
     entry("forced", "forced release"),
     entry("asked", "drop request"),
   );
