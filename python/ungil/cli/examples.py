@@ -14,6 +14,7 @@ import ungil
 from ungil.cli.command import Command
 from ungil.cli.completing import files
 from ungil.errors import Error, UsageError
+from ungil.formatting import reason
 
 EXAMPLES = """\
   ungil examples           write them into the folder examples
@@ -61,21 +62,15 @@ def _write(programs: list[Path], folder: str) -> None:
     if not path.parent.is_dir():
         raise UsageError(f"cannot write {folder!r}: no such folder as {str(path.parent)!r}")
     try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        beside = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise UsageError(f"cannot write {folder!r}: {str(error.strerror).lower()}") from None
-    try:
-        for program in programs:
-            shutil.copyfile(program, partial / program.name)
-        partial.chmod(0o777 & ~_umask())
-        partial.rename(path)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise Error(f"cannot write {folder!r}: {str(error.strerror).lower()}") from None
-
-
-def _umask() -> int:
-    """What this process takes from the rights of new files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        raise UsageError(f"cannot write {folder!r}: {reason(error)}") from None
+    with beside as place:
+        try:
+            made = Path(place) / "made"
+            made.mkdir()
+            for program in programs:
+                shutil.copyfile(program, made / program.name)
+            made.rename(path)
+        except OSError as error:
+            raise Error(f"cannot write {folder!r}: {reason(error)}") from None
