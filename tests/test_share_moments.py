@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,6 +28,18 @@ PATIENCE_S = 60
 @pytest.fixture
 def heap() -> share.Heap:
     return share.Heap(max_size=1 << 26)
+
+
+def filling(changing: Any) -> Callable[[], None]:
+    """What another thread does to a set, list or dict: it fills it from 0 on, and clears it."""
+    put = {set: "add", list: "append", dict: "setdefault"}[type(changing)]
+
+    def fill() -> None:
+        for number in NUMBERS:
+            getattr(changing, put)(number)
+        changing.clear()
+
+    return fill
 
 
 def test_threads_that_share_an_iterator_get_each_item_once(heap: share.Heap) -> None:
@@ -59,20 +72,7 @@ def test_a_container_is_shared_as_it_is_at_one_moment(heap: share.Heap, kind: ty
     changing: Any = kind()
     shared: Any = heap.share
 
-    def put(number: int) -> None:
-        if kind is set:
-            changing.add(number)
-        elif kind is dict:
-            changing[number] = None
-        else:
-            changing.append(number)
-
-    def fill() -> None:
-        for number in NUMBERS:
-            put(number)
-        changing.clear()
-
-    with Meanwhile(fill):
+    with Meanwhile(filling(changing)):
         for _ in range(TIMES // 2):
             seen: list[int] = list(shared(changing))
             assert sorted(seen) == list(range(len(seen)))
@@ -82,12 +82,7 @@ def test_a_set_is_updated_with_what_another_set_has_at_one_moment(heap: share.He
     changing: set[int] = set()
     shared: Any = heap.share(set[int]())
 
-    def fill() -> None:
-        for number in NUMBERS:
-            changing.add(number)
-        changing.clear()
-
-    with Meanwhile(fill):
+    with Meanwhile(filling(changing)):
         for _ in range(TIMES // 4):
             shared.update(changing)
             shared.intersection_update(changing)
@@ -99,12 +94,7 @@ def test_what_a_set_has_at_one_moment_is_put_into_a_queue(heap: share.Heap) -> N
     changing: set[int] = set()
     queue: Any = heap.share(share.Queue[int]())
 
-    def fill() -> None:
-        for number in NUMBERS:
-            changing.add(number)
-        changing.clear()
-
-    with Meanwhile(fill):
+    with Meanwhile(filling(changing)):
         for _ in range(TIMES // 4):
             count = queue.put_many(changing)
             seen: list[int] = queue.get_many(count) if count else []
@@ -116,17 +106,7 @@ def test_a_container_is_frozen_as_it_is_at_one_moment(kind: type) -> None:
     changing: Any = kind()
     freeze: Any = share.freeze
 
-    def fill() -> None:
-        for number in NUMBERS:
-            if kind is set:
-                changing.add(number)
-            elif kind is dict:
-                changing[number] = None
-            else:
-                changing.append(number)
-        changing.clear()
-
-    with Meanwhile(fill):
+    with Meanwhile(filling(changing)):
         for _ in range(TIMES // 2):
             seen: list[int] = list(freeze(changing))
             assert sorted(seen) == list(range(len(seen)))
