@@ -86,7 +86,7 @@ def of_rust(code: str) -> Iterator[tuple[int, str]]:
     """Line and text of each string of a Rust source that is a sentence."""
     code = re.split(r"\n#\[cfg\(test\)\]\nmod ", code)[0]
     for found in RUST.finditer(code):
-        text = found["text"] if found["text"] is not None else found["raw"]
+        text = _text(found)
         if text is not None and not UNSAID.search(code[max(0, found.start() - 80) : found.start()]):
             yield from said(_line(code, found), re.sub(r"\\\n\s*", "", text))
 
@@ -94,12 +94,17 @@ def of_rust(code: str) -> Iterator[tuple[int, str]]:
 def of_typescript(code: str) -> Iterator[tuple[int, str]]:
     """Line and text of each string of a TypeScript source that is a sentence."""
     for found in TYPESCRIPT.finditer(code):
-        text = found["text"] if found["text"] is not None else found["raw"]
+        text = _text(found)
         if text is not None:
             yield from said(_line(code, found), re.sub(r"\$\{", "{", text))
 
 
 READERS = {".py": of_python, ".rs": of_rust, ".ts": of_typescript}
+
+
+def _text(found: re.Match[str]) -> str | None:
+    """What stands in a string; None for a comment or a character."""
+    return found["text"] if found["text"] is not None else found["raw"]
 
 
 def _line(code: str, found: re.Match[str]) -> int:

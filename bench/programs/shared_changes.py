@@ -43,14 +43,23 @@ def nothing() -> None:
     """Most ways need nothing between two writes."""
 
 
-def shared(way: str) -> Way:
-    """A shared dict."""
+def published() -> tuple[Any, Callable[[int], None]]:
+    """A shared dict, and what publishes in it."""
     from ungil import share
 
     settings = share.Heap(max_size=1 << 24).share({"at": NOTHING})
 
     def publish(at: int) -> None:
         settings["at"] = at
+
+    return settings, publish
+
+
+def shared(way: str) -> Way:
+    """Readers that wait as threads do."""
+    from ungil import share
+
+    settings, publish = published()
 
     def wait_for_change(seen: int) -> int:
         while True:
@@ -66,12 +75,7 @@ def shared(way: str) -> Way:
 
 def awaited() -> tuple[Callable[[int], None], Callable[[int, int], None]]:
     """What publishes, and a reader that is a task of asyncio."""
-    from ungil import share
-
-    settings = share.Heap(max_size=1 << 24).share({"at": NOTHING})
-
-    def publish(at: int) -> None:
-        settings["at"] = at
+    settings, publish = published()
 
     async def follow(told: int, late: list[int]) -> None:
         os.write(told, b"x")
