@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,18 @@ TEMPLATE = Path(__file__).with_name("page.md")
 MACHINES = {"x86_64": "x86-64", "aarch64": "aarch64 under qemu"}
 
 
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted({*names}))
+
+
 def written(rows: list[dict[str, Any]], path: Path, about: dict[str, str]) -> None:
     """Write the page, whole or not at all."""
     days = sorted({it["date"] for it in rows})
     text = TEMPLATE.read_text(encoding="utf-8").format(
         **about,
         when=" to ".join([days[0], *days[1:][-1:]]),
-        commits=", ".join(f"`{it}`" for it in sorted({it["commit"] for it in rows})),
-        tags=", ".join(f"`{it}`" for it in sorted({it["tag"] for it in rows})),
+        commits=_codes(commit for it in rows for commit in it["commit"].split(" or ")),
+        tags=_codes(tag for it in rows for tag in it["tag"].split(", ")),
         counts=counted(rows),
         holds=checks.HOLDS,
         parks=checks.PARKS,

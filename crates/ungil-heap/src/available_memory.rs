@@ -1,13 +1,19 @@
 //! How much memory there is, asked before it is taken: shared memory that is not there gets
 //! processes killed instead of calls refused.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::header::CHUNK;
 
 /// What has to be left over, for everything else that the process is about to do.
 const RESERVE: usize = 8 << 20;
+/// From here on a limit of version 1 is none: it says the greatest that the kernel can count.
+const UNLIMITED: usize = 1 << 60;
+/// More than any of the files says. All but long lists of groups are read in one step.
+const MOST_TEXT: u64 = 1 << 16;
+const USUAL_TEXT: usize = 1 << 13;
 
 /// Which limit speaks against taking `bytes` more, if any does. Less than a chunk is not worth the
 /// question.
@@ -16,15 +22,22 @@ pub fn lacking(bytes: usize) -> Option<&'static str> {
         return None;
     }
     let is_too_much = |free: usize| bytes.saturating_add(RESERVE) > free;
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let meminfo = text(Path::new("/proc/meminfo")).unwrap_or_default();
     if available(&meminfo).is_some_and(is_too_much) {
         return Some("the machine has too little memory available");
     }
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = text(Path::new("/proc/self/cgroup")).unwrap_or_default();
     if group_room(Path::new("/sys/fs/cgroup"), &groups).is_some_and(is_too_much) {
         return Some("the memory limit of the control group (container) does not allow it");
     }
     None
+}
+
+/// What a file of the kernel's says. Those do not know their sizes, so asking for it is in vain.
+fn text(path: &Path) -> Option<String> {
+    let mut text = String::with_capacity(USUAL_TEXT);
+    File::open(path).ok()?.take(MOST_TEXT).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// `MemAvailable` of `/proc/meminfo`, in bytes.
@@ -56,12 +69,9 @@ fn group_room(root: &Path, groups: &str) -> Option<usize> {
 /// The least room of a group and those that it is in. The page cache is no hindrance: it gives way.
 fn lowest(root: &Path, path: &str, limit: &str, used: &str, prefix: &str) -> Option<usize> {
     let room = |folder: &Path| {
-        let number = |name| {
-            let text = fs::read_to_string(folder.join(name)).ok()?;
-            text.trim().parse::<usize>().ok()
-        };
-        let limit = number(limit)?;
-        let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let number = |name| text(&folder.join(name))?.trim().parse::<usize>().ok();
+        let limit = number(limit).filter(|&limit| limit < UNLIMITED)?;
+        let statistics = text(&folder.join("memory.stat")).unwrap_or_default();
         let cache = ["inactive_file", "active_file"].map(|name| {
             let line = |line: &str| {
                 let value = line.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix(' ')?;
@@ -78,6 +88,8 @@ fn lowest(root: &Path, path: &str, limit: &str, used: &str, prefix: &str) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A folder that is removed at the end.
@@ -136,6 +148,14 @@ mod tests {
         root.write("memory/a/memory.usage_in_bytes", "700\n");
         root.write("memory/a/memory.stat", "inactive_file 1\ntotal_inactive_file 100\n");
         assert_eq!(group_room(&root.0, "4:cpu:/a\n3:memory,hugetlb:/a\n"), Some(400));
+    }
+
+    #[test]
+    fn a_group_of_version_1_without_a_limit_limits_nothing() {
+        let root = Folder::new("old-unlimited");
+        root.write("memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+        root.write("memory/a/memory.usage_in_bytes", "700\n");
+        assert_eq!(group_room(&root.0, "3:memory:/a\n"), None);
     }
 
     #[test]

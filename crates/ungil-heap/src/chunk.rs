@@ -268,7 +268,9 @@ fn free_at_end(segment: &Segment) -> Result<usize> {
     Ok(free)
 }
 
-/// A heap grows by so many chunks at least.
+/// A heap grows by so many chunks at first.
+const FIRST_GROWTH: usize = if cfg!(loom) { 1 } else { 8 };
+/// It doubles until it grows by so many, which it then does at least.
 const LEAST_GROWTH: usize = if cfg!(loom) { 1 } else { 32 };
 
 /// Makes the heap so much longer that it ends with at least `count` free chunks, of which it has
@@ -293,8 +295,11 @@ pub fn grow(segment: &Segment, count: usize) -> Result<()> {
         segment.provide(layout.bitmaps + total * BITMAP_SIZE, more * BITMAP_SIZE)?;
         segment.provide(layout.chunk(total), more * CHUNK)
     };
-    // An eighth more at a time, between 2 and 64 MiB: growing stays rare and waste small.
-    let mut more = needed.max((grown(segment) / 8).clamp(LEAST_GROWTH, 1024)).min(left);
+    // Half a mebibyte at first, as a small heap is to be there at once, and every page is cleared;
+    // later an eighth more at a time, between 2 and 64 MiB: growing stays rare and waste small.
+    let grown = grown(segment);
+    let usual = (grown / 8).max(grown.min(LEAST_GROWTH)).clamp(FIRST_GROWTH, 1024);
+    let mut more = needed.max(usual).min(left);
     if let Err(error) = provide(more) {
         if more == needed {
             return Err(error);

@@ -11,6 +11,7 @@ dates and times, Decimal, Fraction, UUID, range and members of enums. A slice of
 ordinary list. Nothing is pickled, except what you wrap in `Pickled`.
 """
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -34,15 +35,6 @@ from ungil.share._list import list as list
 from ungil.share._monitor import owner_died
 from ungil.share._queue import PriorityQueue, Queue, ShutDown, wait
 from ungil.share._set import set as set
-from ungil.share._statistics import (
-    AttachedProcess,
-    Collected,
-    Contents,
-    HeldLock,
-    Statistics,
-    Usage,
-)
-from ungil.share._struct import cas, incr, struct
 from ungil.share._sync import (
     Barrier,
     BoundedSemaphore,
@@ -52,12 +44,21 @@ from ungil.share._sync import (
     RLock,
     Semaphore,
 )
-from ungil.share._values import Pickled
 
 if TYPE_CHECKING:
     from ungil.share._manager import Manager
     from ungil.share._pool.died import WorkerDied
     from ungil.share._pool.pool import Pool, PoolTasks
+    from ungil.share._statistics import (
+        AttachedProcess,
+        Collected,
+        Contents,
+        HeldLock,
+        Statistics,
+        Usage,
+    )
+    from ungil.share._struct import cas, incr, struct
+    from ungil.share._values import Pickled
 
 # `share.dict`, `share.list`, `share.set` and `share.deque` are public, and not here: `import *`
 # would put them in the place of the builtin ones.
@@ -105,16 +106,32 @@ __all__ = [
     "wait_for_change",
 ]
 
-# What needs multiprocessing and concurrent.futures, which take longer to import than all the rest.
+# What takes longer to import than all the rest, because of the modules of Python's that it needs. A
+# worker of a pool begins without it.
 _LATER = {
+    "AttachedProcess": "_statistics",
+    "Collected": "_statistics",
+    "Contents": "_statistics",
+    "HeldLock": "_statistics",
     "Manager": "_manager",
+    "Pickled": "_values",
     "Pool": "_pool.pool",
     "PoolTasks": "_pool.pool",
+    "Statistics": "_statistics",
+    "Usage": "_statistics",
     "WorkerDied": "_pool.died",
+    "cas": "_struct",
+    "incr": "_struct",
+    "struct": "_struct",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return found
+
+
+def __dir__() -> Iterable[str]:
+    return {*globals(), *_LATER}

@@ -8,15 +8,17 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 from ungil import _native
-from ungil.share import _making, _names
 from ungil.share._deque import deque
 from ungil.share._dict import dict
 from ungil.share._list import list
 from ungil.share._set import set
-from ungil.share._statistics import Collected, Statistics, statistics_of
+
+# What only some need is imported by who needs it: most processes get a heap from others.
+if TYPE_CHECKING:
+    from ungil.share._statistics import Collected, Statistics
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -77,6 +79,8 @@ class Heap:
             return cls._opened(name)
         except FileNotFoundError:
             pass
+        from ungil.share import _making
+
         with _making.alone(name):
             try:
                 return cls._opened(name)
@@ -103,6 +107,8 @@ class Heap:
 
     @classmethod
     def _opened(cls, name: str) -> Self:
+        from ungil.share import _names
+
         try:
             return cls._of(_native.SharedHeap.open(_names.path_of(name)))
         except FileNotFoundError:
@@ -124,7 +130,11 @@ class Heap:
     def _set(self, native: _native.SharedHeap) -> None:
         self._attached: _native.SharedHeap | None = native
         self._uuid = native.uuid
-        self._name = native.path and _names.name_of(native.path)
+        self._name: str | None = None
+        if native.path is not None:
+            from ungil.share import _names
+
+            self._name = _names.name_of(native.path)
 
     @property
     def _heap(self) -> _native.SharedHeap:
@@ -186,6 +196,8 @@ class Heap:
 
         Raises ValueError if the heap is closed or damaged.
         """
+        from ungil.share._statistics import Collected
+
         collected = self._heap.gc(patience)
         return None if collected is None else Collected(*collected)
 
@@ -198,6 +210,8 @@ class Heap:
 
         Raises ValueError if the heap is closed or damaged.
         """
+        from ungil.share._statistics import statistics_of
+
         return statistics_of(self._heap.statistics(patience if contents else None))
 
     def unlink(self) -> None:
@@ -242,6 +256,8 @@ def _size(max_size: int | None) -> int:
 
 def _to_be_named(name: str, max_size: int | None) -> _native.SharedHeap:
     """Make a heap that is published under that name later."""
+    from ungil.share import _names
+
     path = _names.path_of(name)
     try:
         return _native.SharedHeap.unnamed(path, _size(max_size))

@@ -49,8 +49,12 @@ pub fn set_values(
         .map_err(|_| PyRuntimeError::new_err("these functions are declared already"))
 }
 
+/// What Python declares when it is needed for the first time: its types take long to import.
 fn declared(py: Python<'_>) -> PyResult<&Declared> {
-    DECLARED.get(py).ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))
+    if DECLARED.get(py).is_none() {
+        py.import("ungil.share._values")?;
+    }
+    DECLARED.get(py).ok_or_else(|| PyRuntimeError::new_err("the types of values are not declared"))
 }
 
 /// What became of an object that is none of the simple ones.

@@ -10,9 +10,6 @@ A pickle is only ever read by the pool that wrote it, and by its own workers.
 from __future__ import annotations
 
 import pickle
-from concurrent.futures.process import (
-    _ExceptionWithTraceback,  # pyright: ignore[reportPrivateUsage]
-)
 from importlib import import_module
 from multiprocessing.reduction import ForkingPickler
 from struct import Struct
@@ -162,6 +159,11 @@ def pickled_result(number: int, kind: int, value: object) -> bytes:
 
 def failure(error: BaseException) -> object:
     """Make an exception that tells, where it is raised again, what its traceback was."""
+    # What takes long to import, and most workers never need.
+    from concurrent.futures.process import (
+        _ExceptionWithTraceback,  # pyright: ignore[reportPrivateUsage]
+    )
+
     traceback: Any = error.__traceback__
     return _ExceptionWithTraceback(error, traceback)
 

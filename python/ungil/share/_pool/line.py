@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import collections
-import uuid
+import os
 from typing import Any, NamedTuple
 
 from ungil.share._deque import deque
@@ -61,7 +61,7 @@ def new_line(heap: Heap) -> Line:
         work=heap.share(Semaphore(0)),
         bell=heap.share(Semaphore(0)),
         state=heap.share([OPEN, 0]),
-        token=uuid.uuid4().hex,
+        token=os.urandom(16).hex(),
     )
 
 

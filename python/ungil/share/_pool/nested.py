@@ -6,15 +6,17 @@ waits for a task of its own needs its place meanwhile: the pool has one worker m
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ungil.share._pool import calls
-from ungil.share._pool.line import Desk, Line
+from ungil.share._pool.place import Place, in_pool
+
+if TYPE_CHECKING:
+    from ungil.share._pool.line import Line
 
 
 class Nested(Future[Any]):
@@ -25,14 +27,11 @@ class Nested(Future[Any]):
         return False
 
 
-class Here:
-    """The pool that this process is a worker of."""
+class _Asker:
+    """Asks the pool that this process is a worker of."""
 
-    def __init__(self, line: Line, desk: Desk, worker: int) -> None:
-        self.line = line
-        self._desk = desk
-        self._worker = worker
-        self.pid = os.getpid()
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self._numbers = count(1)
         self._pending: dict[int, Nested] = {}
         self._reader: threading.Thread | None = None
@@ -50,18 +49,19 @@ class Here:
                     target=self._read, name="ungil-pool-nested", daemon=True
                 )
                 self._reader.start()
-        asked = (self._worker, number, called, name, limit, retries)
+        line = self.place.line
+        asked = (self.place.worker, number, called, name, limit, retries)
         try:
-            self.line.results.append(calls.result(0, calls.NESTED, asked))
+            line.results.append(calls.result(0, calls.NESTED, asked))
         except BaseException:
             del self._pending[number]
             raise
-        self.line.bell.release()
+        line.bell.release()
         return future
 
     def _read(self) -> None:
         """In a thread: settle what comes into the inbox."""
-        inbox, mail = self._desk.inbox, self._desk.mail
+        inbox, mail = self.place.desk.inbox, self.place.desk.mail
         while True:
             mail.acquire()
             try:
@@ -81,13 +81,8 @@ class Here:
                 future.set_exception(value)
 
 
-_here: Here | None = None
-
-
-def be_worker(line: Line, desk: Desk, worker: int) -> None:
-    """Make this process that worker of the pool with this line."""
-    global _here
-    _here = Here(line, desk, worker)
+_asker: _Asker | None = None
+_making = threading.Lock()
 
 
 def submit(
@@ -99,9 +94,9 @@ def submit(
     kwargs: dict[str, Any],
 ) -> Future[Any]:
     """Submit from another process than the pool's: one of its workers, or RuntimeError."""
-    here = _of(line.token)
+    asker = _asker_in(line.token)
     name = getattr(fn, "__qualname__", type(fn).__qualname__)
-    return here.submit(limit, retries, calls.whole_call(fn, args, kwargs), name)
+    return asker.submit(limit, retries, calls.whole_call(fn, args, kwargs), name)
 
 
 def found(token: str, limit: float, retries: int) -> object:
@@ -109,13 +104,14 @@ def found(token: str, limit: float, retries: int) -> object:
     from ungil.share._pool.core import Foreign
     from ungil.share._pool.pool import PoolTasks
 
-    core: Any = Foreign(_of(token).line)
+    core: Any = Foreign(in_pool(token).line)
     return PoolTasks(None, core, limit, retries)
 
 
-def _of(token: str) -> Here:
-    if _here is None or _here.line.token != token or _here.pid != os.getpid():
-        raise RuntimeError(
-            "only the process that made a pool and its workers can use it: make another pool here"
-        )
-    return _here
+def _asker_in(token: str) -> _Asker:
+    global _asker
+    place = in_pool(token)
+    with _making:
+        if _asker is None or _asker.place is not place:
+            _asker = _Asker(place)
+        return _asker

@@ -15,11 +15,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from multiprocessing import connection, resource_tracker
-from typing import Any
+from typing import Any, NamedTuple
 
 from ungil.formatting import end_of
 from ungil.share._pool import calls
@@ -47,8 +46,7 @@ _MOST_KILLED_STARTS = 200
 _MOST_ASKING = 64
 
 
-@dataclass
-class Worker:
+class Worker(NamedTuple):
     """A worker process, as its pool sees it."""
 
     number: int
@@ -213,8 +211,13 @@ class Staff:
     def _grow(self) -> None:
         """With the pool's lock: start the workers that are wanted."""
         try:
-            while len(self.workers) < self.wanted and (self._at_once or self._is_short()):
-                self._start()
+            if self._at_once:
+                # After a fork each page that is written to is copied first.
+                missing = self.wanted - len(self.workers)
+                for desk in [new_desk(self._core.heap) for _ in range(missing)]:
+                    self._start(desk)
+            while len(self.workers) < self.wanted and self._is_short():
+                self._start(new_desk(self._core.heap))
         except OSError as error:
             # With some workers it goes on, and tries again when one has died.
             if not self.workers:
@@ -229,9 +232,8 @@ class Staff:
         free = sum(1 for it in self.workers.values() if task_on(it.desk) not in pending)
         return len(self._line.tasks) > free
 
-    def _start(self) -> None:
+    def _start(self, desk: Desk) -> None:
         self._last += 1
-        desk = new_desk(self._core.heap)
         process = self.context.Process(
             target=serve,
             name=f"ungil-pool-{self._last}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from multiprocessing import parent_process, util
 from typing import Any
 
-from ungil.share._pool import calls, nested
+from ungil.share._pool import calls, place
 from ungil.share._pool.line import CLOSING, LEAVERS, RESTING, STATE, Desk, Line
 
 # After so many tasks without a rest there may be more at once: it naps before it rests, so that
@@ -44,11 +43,13 @@ def serve(
     parent = parent or os.getppid()
     signal.signal(signal.SIGINT, _interrupted)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    nested.be_worker(line, desk, worker)
+    place.take(line, desk, worker)
     if initializer is not None:
         try:
             initializer(*initargs)
         except BaseException as error:
+            import logging
+
             logging.getLogger("concurrent.futures").critical(
                 "Exception in initializer:", exc_info=True
             )
