@@ -17,6 +17,8 @@ import sys
 from collections.abc import Callable
 from statistics import median
 
+from surroundings import print_environment
+
 from ungil.comparison.metrics import WAITED
 from ungil.comparison.noise import FACTORS, MOST_RUNS, judge
 
@@ -45,6 +47,7 @@ PARTS = 10
 
 def main() -> None:
     """Print all rates."""
+    print_environment(["ungil"])
     if "--factors" in sys.argv[1:]:
         print_factors()
     print(f"{TIMES:,} comparisons each; told changes in percent")

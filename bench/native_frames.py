@@ -24,6 +24,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from surroundings import print_environment
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from pythons import path_of
@@ -99,6 +100,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     names = options.only.split(",")
+    print_environment(["ungil"])
     results: dict[str, dict[str, Seen]] = {}
     for python in options.pythons.split(","):
         interpreter = prepared(python)
@@ -115,8 +117,10 @@ def main() -> None:
         }
         options.json.write_text(json.dumps(plain, indent=1), encoding="utf-8")
     every = [seen for row in results.values() for seen in row.values()]
-    if sum(it.libraries for it in every) < GOAL * sum(it.looks for it in every):
-        sys.exit(f"fewer than {GOAL:.0%} of the looks are right")
+    right = sum(it.libraries for it in every) / sum(it.looks for it in every)
+    verdict = "met" if right >= GOAL else "NOT MET"
+    print(f"\n{verdict:8} at least {GOAL:.0%} of the looks are right: {right:.1%}")
+    sys.exit(0 if right >= GOAL else 1)
 
 
 def prepared(name: str) -> Path:
