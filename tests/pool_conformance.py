@@ -84,7 +84,7 @@ class Executor(share.Pool):
 
     @property
     def _executor_manager_thread(self) -> Any:
-        return self._core.staff.threads[0]
+        return self._core.staff.warden
 
 
 def cases(methods: list[str], modules: Iterable[str]) -> Iterator[Any]:

@@ -84,11 +84,11 @@ def test_a_pool_that_nobody_has_ends_and_its_results_come() -> None:
     before = threading.active_count()
     pool = share.Pool(2, "fork")
     results = pool.map(tasks.square, range(10))
-    threads = pool._core.staff.threads  # pyright: ignore[reportPrivateUsage]
+    warden = pool._core.staff.warden  # pyright: ignore[reportPrivateUsage]
+    assert warden is not None
     del pool
     gc.collect()
-    for thread in threads:
-        thread.join(PATIENCE_S)
+    warden.join(PATIENCE_S)
     assert [*results] == [number**2 for number in range(10)]
     assert threading.active_count() == before
 

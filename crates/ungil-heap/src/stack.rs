@@ -62,14 +62,14 @@ pub fn left() -> usize {
 /// Finds the stack of the calling thread, in which `here` lies.
 #[cold]
 fn find(here: usize) -> Place {
-    // For the main thread musl tells what is in use so far, though the kernel lets it grow.
-    let grows = cfg!(target_env = "musl").then(|| of_growing(here)).flatten();
-    let place = grows.or_else(of_thread).unwrap_or_else(|| of_main_thread(here));
+    // For the main thread glibc reads all of /proc/self/maps, and musl tells what is in use so far,
+    // though the kernel lets it grow.
+    let place = of_growing(here).or_else(of_thread).unwrap_or_else(|| of_main_thread(here));
     PLACE.set(place);
     place
 }
 
-/// As the C library knows it. It reads `/proc` for the main thread.
+/// As the C library knows it.
 fn of_thread() -> Option<Place> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: it has no conditions.
@@ -100,12 +100,16 @@ fn of_main_thread(here: usize) -> Place {
     })
 }
 
+/// The kernel leaves at least so much room for the stack that grows, whatever becomes of the limit
+/// later (`MIN_GAP` in Linux's `mm/util.c` and `arch/x86/mm/mmap.c`).
+const LEAST_GAP: usize = 128 << 20;
+
 /// The stack on which the program began, which grows, if `here` is on it: below what the kernel has
 /// left at its end. All others are far from there.
 fn of_growing(here: usize) -> Option<Place> {
     // SAFETY: it has no conditions.
     let end = usize::try_from(unsafe { libc::getauxval(libc::AT_RANDOM) }).ok()?;
-    let limit = limit()?;
+    let limit = limit()?.min(LEAST_GAP);
     let is_here = here < end && end - here < limit;
     is_here.then(|| Place::At(end.saturating_sub(limit - limit / 4), end))
 }
@@ -153,7 +157,7 @@ mod tests {
         let end = usize::try_from(unsafe { libc::getauxval(libc::AT_RANDOM) }).unwrap();
         let here = MaybeUninit::<u8>::uninit();
         assert!(of_growing(here.as_ptr().addr()).is_none(), "tests run in threads");
-        if let Some(limit) = limit() {
+        if let Some(limit) = limit().map(|limit| limit.min(LEAST_GAP)) {
             assert!(of_growing(end - limit / 2) == Some(Place::At(end - (limit - limit / 4), end)));
         }
     }

@@ -271,10 +271,3 @@ def attached(uuid: bytes, place: str) -> Heap:
     Raises FileNotFoundError if it is not there any more.
     """
     return Heap._of(_native.SharedHeap.find(uuid, place))  # pyright: ignore[reportPrivateUsage]
-
-
-os.register_at_fork(
-    before=_native.before_fork,
-    after_in_parent=_native.after_fork_in_parent,
-    after_in_child=_native.after_fork_in_child,
-)

@@ -22,6 +22,7 @@ from uuid import UUID, SafeUUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ungil import _native
+from ungil.share._frozen import FrozenDict, FrozenList, FrozenSet, FrozenTuple
 
 # Kind, whether it is an alias, key, payload.
 Parts: TypeAlias = tuple[int, bool, object, object]
@@ -224,10 +225,10 @@ _APART: Final[dict[type, Callable[..., Parts]]] = {
     UUID: _uuid,
     range: _range,
     Pickled: _pickled,
-    _native.FrozenDict: _frozen,
-    _native.FrozenList: _frozen,
-    _native.FrozenTuple: _frozen,
-    _native.FrozenSet: _frozen,
+    FrozenDict: _frozen,
+    FrozenList: _frozen,
+    FrozenTuple: _frozen,
+    FrozenSet: _frozen,
 }
 
 

@@ -458,9 +458,7 @@ impl Shared {
         let given = Held { shared: self.clone(), root: Mutex::new(hold.root.take()) };
         match class {
             Some(class) => {
-                let class = class.get(py);
-                let class =
-                    class.ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))?;
+                let class = classes::declared(py, kind, class)?;
                 let native = match kind {
                     Kind::Array => Some(py.get_type::<Array>()),
                     Kind::Buffer => Some(py.get_type::<Buffer>()),
@@ -471,7 +469,7 @@ impl Shared {
                     Some(native) => {
                         native.call_method1(pyo3::intern!(py, "__new__"), (class, given))
                     }
-                    None => class.bind(py).call1((given,)),
+                    None => class.call1((given,)),
                 }
             }
             None => structs::proxy(py, given, at),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ungil.share._heap import Heap
 from ungil.share._pool import calls
 from ungil.share._pool.future import Future, call_back
-from ungil.share._pool.line import Line, new_line
+from ungil.share._pool.line import Line
+from ungil.share._pool.making import new_line
 
 if TYPE_CHECKING:
     from ungil.share._pool.calls import Item

@@ -6,16 +6,13 @@ waits for anybody else's step: who finds no task rests on a semaphore until one 
 
 from __future__ import annotations
 
-import builtins
-import collections
-import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ungil.share._deque import deque
-from ungil.share._dict import dict
-from ungil.share._heap import Heap
-from ungil.share._list import list
-from ungil.share._sync import Semaphore
+if TYPE_CHECKING:
+    from ungil.share._deque import deque
+    from ungil.share._dict import dict
+    from ungil.share._list import list
+    from ungil.share._sync import Semaphore
 
 # What a worker's desk says, beside the number of the task that it runs.
 STARTING = None
@@ -52,29 +49,7 @@ class Desk(NamedTuple):
     mail: Semaphore
 
 
-def new_line(heap: Heap) -> Line:
-    """Make the shared objects of a pool."""
-    return Line(
-        tasks=heap.share(collections.deque[Any]()),
-        results=heap.share(collections.deque[Any]()),
-        functions=heap.share(builtins.dict[int, bytes]()),
-        work=heap.share(Semaphore(0)),
-        bell=heap.share(Semaphore(0)),
-        state=heap.share([OPEN, 0]),
-        token=os.urandom(16).hex(),
-    )
-
-
 def task_on(desk: Desk) -> int | None:
     """Return what a desk says, be its task to be killed or not."""
     now = desk.now[0]
     return now[0] if isinstance(now, tuple) else now
-
-
-def new_desk(heap: Heap) -> Desk:
-    """Make what a worker shares with its pool."""
-    return Desk(
-        now=heap.share([STARTING]),
-        inbox=heap.share(collections.deque[Any]()),
-        mail=heap.share(Semaphore(0)),
-    )

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from heapq import heappop, heappush
 from multiprocessing import connection, resource_tracker
@@ -31,9 +31,9 @@ from ungil.share._pool.line import (
     RESTING,
     STATE,
     Desk,
-    new_desk,
     task_on,
 )
+from ungil.share._pool.making import new_desk
 from ungil.share._pool.worker import serve
 
 # How long somebody who has just taken a task may need to say which, until it is looked again.
@@ -75,7 +75,7 @@ class Staff:
         self.workers: dict[int, Worker] = {}
         self.processes: dict[int, Any] = {}
         """Those that live, by process id."""
-        self.threads: list[threading.Thread] = []
+        self.warden: threading.Thread | None = None
         self._core = core
         self._line = core.line
         self._work = core.line.work
@@ -102,8 +102,10 @@ class Staff:
         """With the pool's lock: a task was put into the line."""
         if not self._is_full:
             self._grow()
-            if not self.threads:
-                self._begin()
+            if self.warden is None:
+                warden = threading.Thread(target=self._look_after, name="ungil-pool-workers")
+                warden.start()
+                self.warden = warden
         work = self._work
         if work.value < self.wanted:
             work.release()
@@ -116,17 +118,17 @@ class Staff:
 
     def close(self) -> None:
         """With the pool's lock: let the workers end when there are no more tasks."""
-        if self.threads:
-            self.wake()
-        else:
+        if self.warden is None:
             self._dispose()
+        else:
+            self.wake()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until all has ended; False if it took longer than `timeout` seconds."""
-        end = None if timeout is None else time.monotonic() + timeout
-        for thread in self.threads:
-            thread.join(None if end is None else max(0.0, end - time.monotonic()))
-        return not any(thread.is_alive() for thread in self.threads)
+        if self.warden is None:
+            return True
+        self.warden.join(timeout)
+        return not self.warden.is_alive()
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the tasks that run."""
@@ -211,13 +213,14 @@ class Staff:
     def _grow(self) -> None:
         """With the pool's lock: start the workers that are wanted."""
         try:
-            if self._at_once:
+            while (missing := self._missing()) > 0:
+                if not self._at_once:
+                    resource_tracker.ensure_running()  # As it starts, it would unblock SIGINT.
                 # After a fork each page that is written to is copied first.
-                missing = self.wanted - len(self.workers)
-                for desk in [new_desk(self._core.heap) for _ in range(missing)]:
-                    self._start(desk)
-            while len(self.workers) < self.wanted and self._is_short():
-                self._start(new_desk(self._core.heap))
+                desks = [new_desk(self._core.heap) for _ in range(missing)]
+                with _undisturbed():
+                    for desk in desks:
+                        self._start(desk)
         except OSError as error:
             # With some workers it goes on, and tries again when one has died.
             if not self.workers:
@@ -226,6 +229,11 @@ class Staff:
             self._is_full = True
             return
         self._is_full = len(self.workers) >= self.wanted
+
+    def _missing(self) -> int:
+        """How many workers are to be started at once."""
+        missing = self.wanted - len(self.workers)
+        return missing if self._at_once else min(missing, int(self._is_short()))
 
     def _is_short(self) -> bool:
         pending = self._core.pending
@@ -239,34 +247,22 @@ class Staff:
             name=f"ungil-pool-{self._last}",
             args=(self._line, desk, self._last, self._parent, *self._arguments),
         )
-        if not self._at_once:
-            resource_tracker.ensure_running()  # As it starts, it would unblock SIGINT.
-        # Until it says what is to be done about it, Ctrl-C is not for a worker.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
-            with warnings.catch_warnings():
-                # Of forks beside threads: what the child runs takes no lock of these.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        process.start()
         self.workers[self._last] = Worker(self._last, process, desk)
         self.processes[process.pid] = process
-        if self.threads:
-            self.wake()  # The warden waits for the ends of those that were there before.
-
-    def _begin(self) -> None:
-        collector = threading.Thread(
-            target=self._core.collect_until_over, name="ungil-pool-results"
-        )
-        warden = threading.Thread(target=self._look_after, name="ungil-pool-workers")
-        self.threads = [warden, collector]
-        collector.start()
-        warden.start()
+        if self.warden is not None:
+            self.wake()  # It waits for the ends of those that were there before.
 
     def _look_after(self) -> None:
         """In a thread, until the pool ends."""
         core = self._core
+        # Started here, as a start waits until the thread runs, and so does who submits.
+        collector = threading.Thread(target=core.collect_until_over, name="ungil-pool-results")
+        try:
+            collector.start()
+        except RuntimeError as error:
+            self._no_start = f"no thread could be started: {error}"
+            self.wake()
         while True:
             # Others may start workers meanwhile.
             sentinels = {worker.process.sentinel: worker for worker in [*self.workers.values()]}
@@ -286,6 +282,10 @@ class Staff:
             if is_over:
                 break
         self._dismiss()
+        if collector.ident is not None:
+            collector.join()
+        with core.lock:
+            self._dispose()
 
     def _drain(self) -> None:
         try:
@@ -304,9 +304,6 @@ class Staff:
             worker.process.join()
         self.workers, self.processes = {}, {}
         self._core.end()
-        self.threads[1].join()
-        with self._core.lock:
-            self._dispose()
 
     def _dispose(self) -> None:
         pipe, self._wake_reader, self._wake_writer = (self._wake_reader, self._wake_writer), -1, -1
@@ -422,6 +419,20 @@ class Staff:
                     if (future := self._core.pending.get(number)) is not None:
                         future.overdue_s = limit
                 worker.process.kill()
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Generator[None]:
+    """Start workers in such a block."""
+    # Until it says what is to be done about it, Ctrl-C is not for a worker.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        with warnings.catch_warnings():
+            # Of forks beside threads: what the child runs takes no lock of these.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _answer(worker: Worker, item: calls.Item) -> None:

@@ -32,7 +32,10 @@ pub fn set_frozen_views(py: Python<'_>, views: Py<PyDict>, received: Py<PyAny>) 
 }
 
 fn declared(py: Python<'_>) -> PyResult<&(Py<PyDict>, Py<PyAny>)> {
-    VIEWS.get(py).ok_or_else(|| PyRuntimeError::new_err("import ungil.share first"))
+    if VIEWS.get(py).is_none() {
+        py.import("ungil.share._frozen")?;
+    }
+    VIEWS.get(py).ok_or_else(|| PyRuntimeError::new_err("there are no views of frozen dicts"))
 }
 
 /// A view of a part of a dict.
