@@ -91,7 +91,7 @@ fn of_thread() -> Option<Place> {
     (failed == 0).then(|| Place::At(first.saturating_add(guard), first.saturating_add(size)))
 }
 
-/// Without `/proc`: what the limit leaves, below what is in use already.
+/// Where neither is known: what the limit leaves, below what is in use already.
 fn of_main_thread(here: usize) -> Place {
     // Above lie the arguments and the environment, which count: the kernel gives them a quarter.
     limit().map_or(Place::Nowhere, |limit| {
