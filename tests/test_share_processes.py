@@ -20,6 +20,7 @@ import share_workers
 from suite import PROGRAMS, run_python
 
 from ungil import share
+from ungil.share import _handle  # pyright: ignore[reportPrivateUsage]
 
 SIZE = 1 << 26
 METHODS = ("fork", "spawn", "forkserver")
@@ -174,12 +175,12 @@ def test_a_handle_of_a_heap_that_is_gone_says_so() -> None:
 
 def test_another_file_with_the_number_of_the_heap_is_not_taken_for_it(heap: share.Heap) -> None:
     code = (
-        "import sys; from ungil import share\n"
-        "try: share._handle.received(sys.argv[1], bytes.fromhex(sys.argv[2]))\n"
+        "import sys; from ungil.share import _handle\n"
+        "try: _handle.received(sys.argv[1], bytes.fromhex(sys.argv[2]))\n"
         "except FileNotFoundError as error: print(error.strerror)"
     )
     function, (place, handle) = shared_dict(heap).__reduce__()
-    assert function is share._handle.received  # pyright: ignore
+    assert function is _handle.received
     assert isinstance(place, str)
     assert isinstance(handle, bytes)
     other = share.Heap(max_size=SIZE)
@@ -189,7 +190,7 @@ def test_another_file_with_the_number_of_the_heap_is_not_taken_for_it(heap: shar
             outcome = python(code, number, handle.hex(), text=True)
             assert "which sent it, has ended or closed the heap" in str(outcome.stdout), outcome
     with pytest.raises(ValueError, match="not a handle of a shared object"):
-        share._handle.received(place, b"short")  # pyright: ignore
+        _handle.received(place, b"short")
 
 
 def test_a_copy_is_an_ordinary_object(heap: share.Heap) -> None:

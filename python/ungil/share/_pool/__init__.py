@@ -1,7 +1,8 @@
 """`share.Pool`: an executor of processes that survives its workers.
 
 `pool.py` is the executor, `worker.py` what a worker does, `line.py` what they have in common in
-shared memory, `core.py` how tasks go out and results come back, `staff.py` who lives and who died.
+shared memory and `making.py` how that is made, `core.py` how tasks go out and results come back,
+`staff.py` who lives and who died, `nested.py` how a task submits tasks.
 """
 
 # It imports nothing: a worker needs little of this, and a new interpreter starts the sooner.
