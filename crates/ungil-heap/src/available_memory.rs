@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use crate::header::CHUNK;
 
@@ -15,12 +17,37 @@ const UNLIMITED: usize = 1 << 60;
 const MOST_TEXT: u64 = 1 << 16;
 const USUAL_TEXT: usize = 1 << 13;
 
+/// How long an answer holds: a new heap is made in several steps, all of which ask.
+const MOMENT: Duration = Duration::from_millis(5);
+/// And for how much. The reserve has room for it.
+const MOST_UNASKED: usize = 1 << 20;
+
+/// When somebody asked last, and how much may be taken since then without another question.
+static LAST: Mutex<Option<(Instant, usize)>> = Mutex::new(None);
+
 /// Which limit speaks against taking `bytes` more, if any does. Less than a chunk is not worth the
 /// question.
 pub fn lacking(bytes: usize) -> Option<&'static str> {
     if bytes < CHUNK {
         return None;
     }
+    // Whoever forked while another thread was here asks again, each time.
+    let mut last = LAST.try_lock().ok();
+    if let Some(Some((asked, left))) = last.as_deref_mut()
+        && *left >= bytes
+        && asked.elapsed() < MOMENT
+    {
+        *left -= bytes;
+        return None;
+    }
+    let limit = asked(bytes);
+    if let Some(last) = last.as_deref_mut() {
+        *last = limit.is_none().then(|| (Instant::now(), MOST_UNASKED));
+    }
+    limit
+}
+
+fn asked(bytes: usize) -> Option<&'static str> {
     let is_too_much = |free: usize| bytes.saturating_add(RESERVE) > free;
     let meminfo = text(Path::new("/proc/meminfo")).unwrap_or_default();
     if available(&meminfo).is_some_and(is_too_much) {
@@ -161,5 +188,7 @@ mod tests {
     #[test]
     fn more_than_any_machine_has_is_lacking() {
         assert!(lacking(1 << 60).is_some());
+        assert!(lacking(CHUNK).is_none());
+        assert!(lacking(1 << 60).is_some(), "an answer is about so much only");
     }
 }
