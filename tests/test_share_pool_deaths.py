@@ -146,7 +146,29 @@ if __name__ == "__main__":
     print(pool.submit(os.getpid).result(), flush=True)
     sys.stdin.read()
 """
-    words = [sys.executable, "-c", code, method]
+    assert _ends_after_its_pool([sys.executable, "-c", code, method])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_worker_leaves_the_tasks_of_a_pool_that_was_killed(method: str) -> None:
+    # All of them would take an hour and a half.
+    code = """
+import os, sys, time
+from ungil import share
+
+if __name__ == "__main__":
+    pool = share.Pool(1, sys.argv[1])
+    first = pool.submit(os.getpid)
+    for _ in range(100_000):
+        pool.submit(time.sleep, 0.05)
+    print(first.result(), flush=True)
+    sys.stdin.read()
+"""
+    assert _ends_after_its_pool([sys.executable, "-c", code, method])
+
+
+def _ends_after_its_pool(words: list[str]) -> bool:
+    """Whether the worker ends whose number a program says that is killed then."""
     with subprocess.Popen(
         words, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -155,7 +177,7 @@ if __name__ == "__main__":
         process.kill()
     ended, _, _ = select.select([worker], [], [], PATIENCE_S)
     os.close(worker)
-    assert ended
+    return bool(ended)
 
 
 @pytest.mark.parametrize("retries", [0, 1000])

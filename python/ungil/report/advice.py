@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ungil.formatting import printable
+from ungil.formatting import digits, printable
 from ungil.report.model import Advice, Evidence, Finding, Gain, Report
 
 TOLD = 3
@@ -14,7 +14,7 @@ TOLD = 3
 SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 """Findings whose own advice is a policy or processes: what is predicted says more."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
-UNITS = {"s": " s", "ms": " ms", "s/s": " s/s", "count": "", "share": ""}
+UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
 
 
 def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
@@ -96,5 +96,11 @@ def _sure(advice: Advice) -> Text:
 
 def _evidence(evidence: Evidence) -> Text:
     value, unit = evidence["value"], evidence["unit"]
-    shown = f"{value:.0%}" if unit == "share" else f"{value:,.4g}{UNITS.get(unit, '')}"
+    match unit:
+        case "share":
+            shown = f"{value:.0%}"
+        case "count":
+            shown = f"{value:,.4g}"
+        case _:
+            shown = f"{digits(value)}{UNITS[unit]}"
     return Text(f"- {printable(evidence['what'])}: {shown}", style="dim")

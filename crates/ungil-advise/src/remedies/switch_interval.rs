@@ -4,6 +4,7 @@ use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use ungil_core::schedule::{Policy, Settings};
 use ungil_simulate::Rules;
+use ungil_trace::analysis::words;
 
 /// The interval that docs/scheduling.md compares policies with.
 const INTERVAL_NS: u64 = 50_000;
@@ -20,7 +21,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::SwitchInterval,
         cause: None,
         text: format!(
-            "let threads ask for the GIL every 50 us instead of {interval_ms:.3} ms{}{becomes}",
+            "let threads ask for the GIL every 50 us instead of {}{}{becomes}",
+            words::length(interval_ms / 1e3),
             ward.scene.of_which(ward.report)
         ),
         subject: ward.scene.subject(&ward.scene.victims),

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from multiprocessing import parent_process, util
+from time import monotonic
 from typing import Any
 
 from ungil.share._pool import calls, place
@@ -18,7 +19,7 @@ from ungil.share._pool.line import CLOSING, LEAVERS, RESTING, STATE, Desk, Line
 _STREAK = 32
 _NAPS = 3
 _NAP_S = 0.0001
-# How often a worker that rests looks whether its pool's process is still there.
+# How often a worker looks whether its pool's process is still there.
 _LOOK_S = 1.0
 # Priority of what a process does at its end after all that multiprocessing does for its queues.
 _LAST = -100
@@ -79,6 +80,7 @@ class _Worker:
         now, take = self._now, self._line.tasks.popleft
         address_of, do = calls.address_of, self._do
         turn = streak = done = 0
+        looked_s = monotonic()
         while most_tasks is None or done < most_tasks:
             turn -= 1
             # From here on the pool knows that a task which is nowhere else may be in this hand.
@@ -97,6 +99,9 @@ class _Worker:
             del item
             done += 1
             streak += 1
+            if monotonic() - looked_s > _LOOK_S:
+                looked_s = monotonic()
+                self._leave_if_alone()
         now[0] = RESTING
 
     def _do(self, item: calls.Item, number: int, limit: float) -> None:
@@ -162,9 +167,13 @@ class _Worker:
                 return False
             if line.work.acquire(True, _LOOK_S):
                 return True
-            if os.getppid() != self._parent or _is_left():
-                os._exit(0)
+            self._leave_if_alone()
         return True
+
+    def _leave_if_alone(self) -> None:
+        """End here and now if the pool's process is gone: nobody wants what else is in the line."""
+        if os.getppid() != self._parent or _is_left():
+            os._exit(0)
 
 
 def _is_left() -> bool:
