@@ -259,6 +259,47 @@ def test_one_number_is_changed_in_one_step(heap: share.Heap) -> None:
     assert list(flags) == [True, False]
 
 
+LINE: Any = np.arange(6) * 10
+TABLE: Any = np.arange(12.0).reshape(3, 4)
+KEYS: list[tuple[Any, Any]] = [
+    (LINE, LINE > 20),
+    (LINE, np.zeros(6, bool)),
+    (LINE, np.array([1, 2])),
+    (LINE, np.array([4])),
+    (LINE, np.array([[0, -1], [2, 3]])),
+    (LINE, (LINE > 20,)),
+    (TABLE, TABLE > 5),
+    (TABLE, (np.array([0, 2]), np.array([1, 3]))),
+    (TABLE, (np.array([0, 2]), 1)),
+    (TABLE, (-1, np.array([3, 0]))),
+    (TABLE, (slice(1, None), TABLE[0] > 1)),
+]
+
+
+@pytest.mark.parametrize(("data", "key"), KEYS)
+def test_a_key_that_is_an_array_means_what_numpy_makes_of_it(
+    heap: share.Heap, data: Any, key: Any
+) -> None:
+    a, model = shared(heap, data), data.copy()
+    assert np.array_equal(a[key], model[key])
+    a[key] = 7
+    model[key] = 7
+    assert np.array_equal(a.numpy(), model)
+
+
+def test_integers_of_numpy_mean_one_number(heap: share.Heap) -> None:
+    line, table = shared(heap, LINE), shared(heap, TABLE)
+    for two in (2, np.int16(2), np.array(2)):
+        assert type(line[two]) is type(line[two,]) is int
+        assert line[two] == line[two,] == 20
+        assert type(table[1, two]) is float
+        assert table[1, two] == table[two - 1, two] == 6
+        table[two, two] = 1.5
+        assert table.add((two, two), 1) == 1.5
+    assert type(line[True]) is int
+    assert line[True] == line[True,] == 10
+
+
 def test_numbers_that_are_changed_in_a_block_that_fails_are_as_they_were(heap: share.Heap) -> None:
     a = shared(heap, [1, 2, 3], capacity=10)
 
@@ -390,7 +431,9 @@ MISTAKES: list[tuple[Callable[[share.Heap], object], type[Exception], str]] = [
     (lambda heap: shared(heap, 3, "l").append(1 << 70), OverflowError, "does not fit"),
     (lambda heap: shared(heap, 3, "c16").add(0, 1), TypeError, "items of one number"),
     (lambda heap: shared(heap, (3, 2)).add(0, 1), TypeError, "one integer for each axis"),
+    (lambda heap: shared(heap, 3).add(np.array([1]), 1), TypeError, "one integer for each axis"),
     (lambda heap: shared(heap, 3)[3], IndexError, "out of range"),
+    (lambda heap: shared(heap, (3, 2, 2))[0, 5, np.array([0])], IndexError, "index 5 is out of"),
     (lambda heap: shared(heap, (3, 2))[0, 2], IndexError, "out of range"),
     (lambda heap: shared(heap, (3, 2)).extend(np.zeros((1, 3))), ValueError, "do not fit"),
 ]

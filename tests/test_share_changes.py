@@ -59,9 +59,15 @@ def test_what_has_changed_before_is_not_waited_for(heap: share.Heap) -> None:
 
 
 def test_only_containers_have_versions(heap: share.Heap) -> None:
-    for other in (heap.share(share.Lock()), heap.share(share.Queue[int]())):
-        with pytest.raises(TypeError, match="a lock or a queue"):
-            share.version(other)
+    others: list[object] = [share.Lock(), share.Queue[int](), share.array(2), share.buffer(b"ab")]
+    for other in others:
+        shared = heap.share(other)
+        with pytest.raises(TypeError, match="a lock, a queue, an array or a buffer"):
+            share.version(shared)
+        with pytest.raises(TypeError, match="only containers"):
+            share.wait_for_change(shared, 0, timeout=0)
+        with pytest.raises(TypeError, match="only containers"):
+            asyncio.run(share.await_change(shared, 0))
     with pytest.raises(TypeError, match="dict is not a shared object"):
         share.version({})
 

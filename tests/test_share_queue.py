@@ -122,6 +122,32 @@ def test_a_queue_is_refused_in_a_transaction_but_can_be_made_in_one(heap: share.
     assert q.empty()
 
 
+def test_leases_of_the_dead_are_not_taken_back_in_a_transaction(heap: share.Heap) -> None:
+    many, one = made(heap), made(heap)
+    # The next lease is one of those that look for the dead.
+    many.put_many(range(64))
+    for number in range(62):
+        with many.lease() as item:
+            assert item == number
+    one.put("only")
+
+    def lease() -> None:
+        leases = [many.lease(), one.lease()]
+        os.kill(os.getpid(), signal.SIGKILL)
+        del leases
+
+    os.waitpid(in_child(lease), 0)
+    with heap.atomic():
+        heap.root["changed"] = True
+        for use in (many.lease, many.get, lambda: share.wait([one], timeout=0)):
+            with pytest.raises(RuntimeError, match="transaction"):
+                use()
+    assert (many.leased, one.leased) == (1, 1)
+    assert {many.get(), many.get()} == {62, 63}
+    assert one.get() == "only"
+    assert (many.leased, one.leased, many.qsize(), one.qsize()) == (0, 0, 0, 0)
+
+
 def test_a_closed_queue_is_drained_and_then_says_so(heap: share.Heap) -> None:
     q = made(heap)
     q.put(1)
@@ -206,6 +232,48 @@ def test_what_cannot_be_made_here_stays_in_the_queue(heap: share.Heap) -> None:
         with pytest.raises((TypeError, ImportError, RuntimeError)):
             take()
         assert q.qsize() == 1
+
+
+def in_small_thread(call: Callable[[], object]) -> object:
+    """What a thread with a small stack gets, or the exception."""
+    got: list[object] = []
+
+    def run() -> None:
+        try:
+            got.append(call())
+        except Exception as error:
+            got.append(error)
+
+    before = threading.stack_size(96 << 10)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    return got[0]
+
+
+def test_what_is_too_deep_for_a_thread_stays_in_the_queue(heap: share.Heap) -> None:
+    q = made(heap)
+    deep: object = ()
+    for _ in range(120):
+        deep = (deep,)
+    q.put(deep)
+    assert isinstance(in_small_thread(q.get), RecursionError)
+    assert isinstance(in_small_thread(lambda: q.get_many(2)), RecursionError)
+    assert q.get() == deep
+    q.put_many([1, "x" * 40, deep, 2])
+    assert in_small_thread(lambda: q.get_many(4)) == [1, "x" * 40]
+    assert q.get_many(4) == [deep, 2]
+
+
+def test_many_items_need_no_more_room_than_the_queue_has() -> None:
+    small = share.Heap(max_size=1 << 23)
+    q = made(small, 2)
+    assert q.put_many([bytes(1 << 20)] * 100, timeout=0) == 2
+    assert q.put_many([bytes(1 << 20)] * 100, timeout=0) == 0
+    assert len(q.get_many(2)) == 2
 
 
 def local_struct() -> object:
@@ -325,6 +393,29 @@ def test_a_lease_is_acknowledged_put_back_or_thrown_away(heap: share.Heap) -> No
     assert ended(in_child(use_the_parents)) == 0
     lease.put_back()
     assert q.get() == "c"
+
+
+def test_a_lease_that_cannot_end_in_a_transaction_has_not_ended(heap: share.Heap) -> None:
+    q = made(heap)
+    q.put("a")
+    lease = q.lease()
+    with heap.atomic():
+        for end in (lease.ack, lease.put_back):
+            with pytest.raises(RuntimeError, match="transaction"):
+                end()
+    assert not lease.over
+    lease.ack()
+    assert (lease.over, q.leased) == (True, 0)
+
+
+def test_a_lease_that_is_given_up_in_a_transaction_is_put_back_after_it(heap: share.Heap) -> None:
+    q = made(heap)
+    q.put("a")
+    lease = q.lease()
+    with heap.atomic():
+        del lease
+    assert q.leased == 0
+    assert q.get() == "a"
 
 
 @pytest.mark.parametrize("kind", [share.Queue, share.PriorityQueue])

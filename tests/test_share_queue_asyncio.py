@@ -71,6 +71,32 @@ async def test_one_thread_serves_all_tasks_and_ends_with_them() -> None:
     await asyncio.to_thread(new[0].join)
 
 
+def test_a_wait_whose_thread_cannot_be_started_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    heap = share.Heap(max_size=1 << 24)
+    empty: share.Queue[int] = heap.share(share.Queue[int]())
+    q: share.Queue[int] = heap.share(share.Queue[int]())
+
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", fail)
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                await empty.aget()
+        before = threading.enumerate()
+        task = asyncio.create_task(q.aget())
+        await asyncio.sleep(0)
+        new = [it for it in threading.enumerate() if it not in before and it.name == "ungil-share"]
+        assert len(new) == 1
+        q.put(1)
+        assert await task == 1
+        # It would not end if the wait that failed was still to be served.
+        await asyncio.to_thread(new[0].join)
+
+    asyncio.run(main())
+
+
 @in_event_loop
 async def test_a_task_that_is_cancelled_has_taken_nothing() -> None:
     q = made()

@@ -15,13 +15,14 @@ use crate::{Error, Heap, Result, clock, lock, mutation, watch};
 /// How often an object has changed.
 ///
 /// # Errors
-/// [`Error::Unfit`] for something to wait for, and for queues: those do not change in this way.
+/// [`Error::Unfit`] for something to wait for, and for queues: those do not change in this way. Also
+/// for arrays and buffers: programs write to their memory, and nobody counts that.
 pub fn version(heap: &Heap, at: Offset) -> Result<u32> {
     let head = object::head(heap.segment(), at)?;
     match head.kind()? {
-        Kind::Sync | Kind::Queue => {
-            Err(Error::Unfit("only containers count their changes, a lock or a queue does not"))
-        }
+        Kind::Sync | Kind::Queue | Kind::Buffer | Kind::Array => Err(Error::Unfit(
+            "only containers count their changes: a lock, a queue, an array or a buffer does not",
+        )),
         Kind::Gone => Err(Error::Stale),
         _ => Ok(head.version.load(Acquire) / 2),
     }

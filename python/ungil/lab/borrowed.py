@@ -25,7 +25,9 @@ def why_not(interpreter: Interpreter) -> str | None:
         return "it has no ungil, which needs CPython 3.11"
     if interpreter.musl is not str(get_config_var("HOST_GNU_TYPE")).endswith("musl"):
         return "it has no ungil, and ours is for another C library"
-    return "it has no ungil, which needs a GIL" if interpreter.free_threaded else None
+    if interpreter.free_threaded:
+        return "it has no ungil, and ours is built for a Python with a GIL"
+    return None
 
 
 @contextmanager

@@ -55,8 +55,8 @@ class _Wish:
 async def _until(wish: _Wish) -> None:
     wait, call = _signal()
     bell = _bells.setdefault(_native.watch_heap(wish.shared), _Bell())
-    bell.add(wish, call)
     try:
+        bell.add(wish, call)
         await wait()
     except BaseException:
         # Whoever else waits may want what this task was called for.
@@ -108,13 +108,15 @@ class _Bell:
         self.runs = False
 
     def add(self, wish: _Wish, call: Callable[[], None]) -> None:
-        """Call when a wish may be fulfilled."""
+        """Call when a wish may be fulfilled. Raises RuntimeError if no thread can be started."""
         with self.lock:
-            self.waits.setdefault(wish.key, (wish, {}))[1][call] = None
             if not self.runs:
-                self.runs = True
                 thread = threading.Thread(target=self.listen, name="ungil-share", daemon=True)
+                # It looks for wishes when the lock is released. If it cannot be started, nobody
+                # may take it for one that runs.
                 thread.start()
+                self.runs = True
+            self.waits.setdefault(wish.key, (wish, {}))[1][call] = None
         _native.watch_disturb(wish.shared)
 
     def discard(self, wish: _Wish, call: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ def version(obj: object, /) -> int:
     It never counts too few changes: read the version first and the object second, and any later
     change gives another version. It can count a change that was undone. It does not count changes
     of objects inside it. After 2^31 changes it starts again. Raises TypeError for a lock, a queue,
-    or an object that is not shared.
+    an array, a buffer, or an object that is not shared.
     """
     return _native.version(obj)
 

@@ -340,9 +340,11 @@ impl<'h> Queue<'h> {
         }
         let Some(_busy) = self.heap.busy()? else { return Ok(None) };
         let Some((at, bytes)) = cell.block() else { return Ok(None) };
+        // If it cannot be had here, it stays where it is.
+        let ready = value::prepare(self.heap.segment(), cell)?;
         self.advance(locked, head.wrapping_add(1));
         // From here on it is this thread's, and the collector waits for it.
-        let value = value::load(self.heap.segment(), cell)?;
+        let value = value::finish(self.heap.segment(), cell, ready)?;
         fault::point("queue: value copied");
         memory::free(self.heap.segment(), &self.heap.hints, at, bytes)?;
         Ok(Some(value))

@@ -8,6 +8,7 @@
 //! Rows change in operations, with both ends locked until the operation has ended: so nobody sees a
 //! beginning that an undone operation would take back.
 
+use std::cell::Cell as Place;
 use std::time::Instant;
 
 use super::bell;
@@ -20,7 +21,7 @@ use crate::op::Op;
 use crate::process_table::{self, TAKEN};
 use crate::segment::{Offset, Segment};
 use crate::value::{self, Cell};
-use crate::{Error, Heap, Result, fault};
+use crate::{Error, Heap, Result, fault, watch};
 
 /// Words of a row.
 const ROW: usize = 4;
@@ -88,6 +89,7 @@ pub fn acknowledge(heap: &Heap, at: Offset, lease: &Lease) -> Result<bool> {
     if done.is_some() && queue.is_closed() {
         // Who waits whether it comes back need not wait any more.
         bell::ring_for_all(&queue.control.values);
+        watch::tell(heap.segment(), queue.head, watch::CHANGE);
     }
     Ok(done.is_some())
 }
@@ -197,14 +199,17 @@ impl<'h> Queue<'h> {
         &self,
         mut work: impl FnMut(&mut Op<'h>) -> Result<T>,
     ) -> Result<T> {
-        let mut locked: Option<(Locked<'h>, Locked<'h>)> = None;
-        let done = self.heap.change(|op| {
-            locked = None;
-            let put = self.lock(&self.control.put_lock, op.me())?;
-            locked = Some((put, self.lock(&self.control.get_lock, op.me())?));
-            work(op)
-        });
-        drop(locked);
+        let locked: Place<Option<(Locked<'h>, Locked<'h>)>> = Place::new(None);
+        let unlock = || drop(locked.take());
+        let done = self.heap.change_and_let_go(
+            |op| {
+                let put = self.lock(&self.control.put_lock, op.me())?;
+                locked.set(Some((put, self.lock(&self.control.get_lock, op.me())?)));
+                work(op)
+            },
+            unlock,
+        );
+        unlock();
         fault::point("queue: both ends unlocked");
         done
     }
@@ -296,8 +301,10 @@ impl<'h> Queue<'h> {
         if self.head.body[3].load(Acquire) == 0 {
             return Ok(0);
         }
+        // Not in a transaction: others could take out what its end would undo.
+        let me = self.me()?;
         let owners = {
-            let _locked = self.lock(&self.control.get_lock, self.heap.me()?)?;
+            let _locked = self.lock(&self.control.get_lock, me)?;
             let (rows, mut owners) = (self.rows()?, Vec::new());
             for row in 0..rows.count {
                 owners.push(rows.read(self.heap.segment(), row)?.0);
@@ -342,15 +349,16 @@ impl<'h> Queue<'h> {
         if !self.is_closed() {
             return Ok(false);
         }
-        let _put = self.lock(&self.control.put_lock, self.heap.me()?)?;
-        let _get = self.lock(&self.control.get_lock, self.heap.me()?)?;
+        let me = self.me()?;
+        let _put = self.lock(&self.control.put_lock, me)?;
+        let _get = self.lock(&self.control.get_lock, me)?;
         if !self.is_empty() {
             return Ok(false);
         }
-        let (rows, me) = (self.rows()?, self.owner()?);
+        let (rows, owner) = (self.rows()?, self.owner()?);
         for row in 0..rows.count {
-            let (owner, ..) = rows.read(self.heap.segment(), row)?;
-            if owner != 0 && owner != me {
+            let (others, ..) = rows.read(self.heap.segment(), row)?;
+            if others != 0 && others != owner {
                 return Ok(false);
             }
         }

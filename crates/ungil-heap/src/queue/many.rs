@@ -108,12 +108,26 @@ impl Queue<'_> {
         if self.is_full() && !self.is_closed() {
             return Ok(None);
         }
+        // What there is no room for would be stored in vain.
+        let head = self.control.head.load(Acquire);
+        let length = count(head, self.control.tail.load(Acquire));
+        let most = values.len().min(self.limit().saturating_sub(length)).max(1);
+        match self.put_stored(&values[..most]) {
+            // One by one they may fit, as others take them out meanwhile.
+            Err(Error::Full { .. }) if most > 1 => self.put_stored(&values[..1]),
+            put => put,
+        }
+    }
+
+    fn put_stored(&self, values: &[Value<'_>]) -> Result<Option<(usize, Put)>> {
         self.heap.change(|op| {
             let cells = values.iter().map(|value| value::store(op, value));
             let cells = cells.collect::<Result<Vec<_>>>()?;
             let put = self.put_cells(op.me(), &cells)?;
             for cell in &cells[put.map_or(0, |(some, _)| some)..] {
-                value::discard(op, *cell)?;
+                // The others are in the queue, so this must not be undone any more. If it fails, the
+                // collector finds what is left.
+                let _ = value::discard(op, *cell);
             }
             Ok(put)
         })
@@ -176,23 +190,35 @@ impl Queue<'_> {
         if busy.is_none() {
             cells.truncate(cells.iter().take_while(|cell| cell.is_whole()).count());
         }
-        if cells.is_empty() {
+        // What cannot be had here stays where it is, with all behind it.
+        let mut ready = Vec::with_capacity(cells.len());
+        for cell in cells {
+            let block = match cell.block().map(|block| Ok((block, value::prepare(segment, cell)?)))
+            {
+                None => None,
+                Some(Ok(block)) => Some(block),
+                Some(Err(error)) if ready.is_empty() => return Err(error),
+                Some(Err(_)) => break,
+            };
+            ready.push((cell, block));
+        }
+        if ready.is_empty() {
             return Ok(Vec::new());
         }
-        self.advance(locked, head.wrapping_add(cells.len() as u64));
-        let mut found = Vec::with_capacity(cells.len());
-        for cell in &cells {
-            found.push(match cell.block() {
-                None => Got::Cell(*cell),
-                Some((at, bytes)) => {
-                    let value = value::load(segment, *cell)?;
+        self.advance(locked, head.wrapping_add(ready.len() as u64));
+        let mut found = Vec::with_capacity(ready.len());
+        for (cell, block) in ready {
+            found.push(match block {
+                None => Got::Cell(cell),
+                Some(((at, bytes), ready)) => {
+                    let value = value::finish(segment, cell, ready)?;
                     memory::free(segment, &self.heap.hints, at, bytes)?;
                     Got::Value(value)
                 }
             });
         }
         drop(busy);
-        self.tell_of_room(cells.len());
+        self.tell_of_room(found.len());
         Ok(found)
     }
 }

@@ -297,15 +297,49 @@ fn load_block(segment: &Segment, cell: Cell) -> Result<Value<'static>> {
     from_block(cell, bytes)
 }
 
+/// A value whose cell may be given up: nothing of [`finish`] can fail any more in a sound heap.
+pub(crate) enum Ready {
+    /// It is here.
+    Loaded(Value<'static>),
+    /// There is memory for a copy of it.
+    Room(Vec<u8>),
+}
+
+/// Does all that can fail of loading a cell with a block, and leaves to [`finish`] what only takes
+/// time.
+pub(crate) fn prepare(segment: &Segment, cell: Cell) -> Result<Ready> {
+    if !matches!(cell.tag(), Tag::STR | Tag::BYTES) {
+        // What is nested may be too deep for the stack of this thread.
+        return Ok(Ready::Loaded(load(segment, cell)?));
+    }
+    let mut bytes = Vec::new();
+    reserve(&mut bytes, block_words(segment, cell)?.0.len() * 8)?;
+    Ok(Ready::Room(bytes))
+}
+
+/// Loads the cell that is prepared.
+pub(crate) fn finish(segment: &Segment, cell: Cell, ready: Ready) -> Result<Value<'static>> {
+    match ready {
+        Ready::Loaded(value) => Ok(value),
+        Ready::Room(mut bytes) => {
+            copy_block(segment, cell, &mut bytes)?;
+            from_block(cell, bytes)
+        }
+    }
+}
+
+fn reserve(bytes: &mut Vec<u8>, length: usize) -> Result<()> {
+    // A length that nobody wrote may be beyond what the process can have.
+    let reserved = bytes.try_reserve_exact(length);
+    reserved.map_err(|_| Error::Corrupt("a value is larger than memory"))
+}
+
 /// Copies the block of a cell. What it sees may be changing.
 #[inline(never)]
 pub(crate) fn copy_block(segment: &Segment, cell: Cell, bytes: &mut Vec<u8>) -> Result<()> {
     let (words, length) = block_words(segment, cell)?;
     bytes.clear();
-    // A length that nobody wrote may be beyond what the process can have.
-    bytes
-        .try_reserve_exact(words.len() * 8)
-        .map_err(|_| Error::Corrupt("a value is larger than memory"))?;
+    reserve(bytes, words.len() * 8)?;
     bytes.resize(words.len() * 8, 0);
     for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
         bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes());

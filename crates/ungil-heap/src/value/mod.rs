@@ -24,7 +24,7 @@ use crate::Error;
 use crate::segment::Offset;
 
 pub use cell::{Cell, discard, load, owned, store};
-pub(crate) use cell::{copy_block, from_block};
+pub(crate) use cell::{copy_block, finish, from_block, prepare};
 pub use code::{decode, encode};
 pub use equal::equal;
 pub use hash::{hash, hash_cell};

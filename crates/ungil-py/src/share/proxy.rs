@@ -274,9 +274,10 @@ impl<'s> Holds<'s> {
         Ok(())
     }
 
-    /// Holds nothing more.
+    /// Holds nothing more, of what can be released.
     pub fn release(&mut self) -> ungil_heap::Result<()> {
-        self.roots.drain(..).try_for_each(|root| self.shared.heap.release(root))
+        let released = self.roots.drain(..).map(|root| self.shared.heap.release(root));
+        released.fold(Ok(()), Result::and)
     }
 
     /// As above, if there is one.
@@ -299,6 +300,13 @@ impl<'s> Holds<'s> {
         let held: Vec<PyResult<_>> = held.collect();
         let held: Vec<_> = held.into_iter().collect::<PyResult<_>>()?;
         built(py, value, &mut held.into_iter())
+    }
+}
+
+impl Drop for Holds<'_> {
+    /// What was to become an object and did not, nobody else lets go of.
+    fn drop(&mut self) {
+        drop(self.release());
     }
 }
 

@@ -16,6 +16,7 @@ use ungil_heap::transaction::{Left, Transaction as Core};
 
 use super::errors::raised;
 use super::proxy::Shared;
+use super::queue::give_back_left;
 
 thread_local! {
     /// The transaction that this thread has under way, with those in it, the innermost last.
@@ -117,6 +118,7 @@ impl Transaction {
             ));
         }
         let ended = if kind.is_none() { core.commit() } else { core.roll_back() };
+        give_back_left();
         ended.map_err(raised)
     }
 }

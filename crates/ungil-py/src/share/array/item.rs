@@ -2,9 +2,8 @@
 
 use std::iter::once;
 
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyOverflowError};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
 use ungil_heap::array::{Item, Number};
 
 /// The item of a Python object; `None`: it is out of the range.
@@ -43,11 +42,6 @@ pub fn object(py: Python<'_>, item: Item) -> PyResult<Bound<'_, PyAny>> {
     })
 }
 
-/// Whether it is an integer, or stands for one.
-pub fn is_index(key: &Bound<'_, PyAny>) -> bool {
-    key.is_instance_of::<PyInt>() || key.hasattr("__index__").unwrap_or(false)
-}
-
 /// An index on an axis.
 #[inline]
 pub fn index(key: &Bound<'_, PyAny>) -> PyResult<isize> {
@@ -55,6 +49,16 @@ pub fn index(key: &Bound<'_, PyAny>) -> PyResult<isize> {
     index.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(key.py()) { out_of_range() } else { error }
     })
+}
+
+/// As above. `None`: it stands for no integer. Only taking its index shows that: every array of numpy
+/// has `__index__`, which raises `TypeError` unless the array is one integer.
+#[inline]
+pub fn plain_index(key: &Bound<'_, PyAny>) -> PyResult<Option<isize>> {
+    match index(key) {
+        Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// For an index that no item has.

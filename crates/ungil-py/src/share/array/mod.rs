@@ -18,7 +18,7 @@ use ungil_heap::array::{self, Item, Layout, Number};
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
 
-use self::item::{index, is_index, out_of_range};
+use self::item::{index, out_of_range, plain_index};
 use super::buffer::{Buffer, too_large};
 use super::errors::raised;
 use super::memory::{self, Lent, Shape};
@@ -326,28 +326,38 @@ impl Array {
     fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<array::Place>> {
         let Some(number) = self.number else { return Ok(None) };
         let others = &self.layout.others;
-        let (row, mut inside) = if others.is_empty() && key.is_exact_instance_of::<PyInt>() {
-            (index(key)?, 0)
+        let found = if others.is_empty() && key.is_exact_instance_of::<PyInt>() {
+            Some((index(key)?, 0))
+        } else if let Ok(keys) = key.cast::<PyTuple>() {
+            self.find_on_axes(keys)?
+        } else if others.is_empty() {
+            plain_index(key)?.map(|row| (row, 0))
         } else {
-            let Ok(keys) = key.cast::<PyTuple>() else {
-                let is_index = others.is_empty() && key.hasattr("__index__")?;
-                let place =
-                    |row| array::Place { row, row_bytes: self.row_bytes, inside: 0, number };
-                return is_index.then(|| index(key).map(place)).transpose();
-            };
-            if keys.len() != others.len() + 1 || !keys.iter().all(|key| is_index(&key)) {
-                return Ok(None);
-            }
-            let mut inside = 0;
-            for (key, &axis) in keys.iter().skip(1).zip(others) {
-                let index =
-                    ungil_heap::slice::index(index(&key)?, axis).ok_or_else(out_of_range)?;
-                inside = inside * axis + index;
-            }
-            (index(&keys.get_item(0)?)?, inside)
+            None
         };
-        inside *= number.bytes();
-        Ok(Some(array::Place { row, row_bytes: self.row_bytes, inside, number }))
+        Ok(found.map(|(row, items)| {
+            let inside = items * number.bytes();
+            array::Place { row, row_bytes: self.row_bytes, inside, number }
+        }))
+    }
+
+    /// The row that a key for each axis means, and how many items are before the one in it. `None`:
+    /// one of them is no integer, or there are not as many.
+    #[inline]
+    fn find_on_axes(&self, keys: &Bound<'_, PyTuple>) -> PyResult<Option<(isize, usize)>> {
+        let others = &self.layout.others;
+        if keys.len() != others.len() + 1 {
+            return Ok(None);
+        }
+        let Some(row) = plain_index(&keys.get_item(0)?)? else { return Ok(None) };
+        let mut items = Some(0_usize);
+        for (key, &axis) in keys.iter().skip(1).zip(others) {
+            let Some(index) = plain_index(&key)? else { return Ok(None) };
+            // An error waits for the keys behind it: with an array among them it is numpy's to tell.
+            let index = ungil_heap::slice::index(index, axis);
+            items = items.zip(index).map(|(items, index)| items * axis + index);
+        }
+        items.map(|items| Some((row, items))).ok_or_else(out_of_range)
     }
 
     /// As above, of what can only be a number.

@@ -1,14 +1,15 @@
 //! An item that is out on a lease.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::mem;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use ungil_heap::queue;
+use ungil_heap::segment::Offset;
 use ungil_heap::value::Value;
+use ungil_heap::{Heap, queue};
 
 use super::Queue;
 use super::taking::Taking;
@@ -26,6 +27,7 @@ pub struct Lease {
 /// Takes the first item out on a lease; `None`: there was none before the deadline. If it cannot be
 /// made here, it is put back.
 pub fn take(queue: &Bound<'_, Queue>, deadline: Option<Instant>) -> PyResult<Option<Lease>> {
+    give_back_left();
     let hold = queue.get().shared()?;
     let heap = &hold.shared.heap;
     let mut taking = Taking::new(hold);
@@ -59,22 +61,12 @@ impl Lease {
 
     /// Says that the item is done with; it is in the queue no more.
     fn ack(&self) -> PyResult<()> {
-        let lease = self.end()?;
-        let hold = self.queue.get().shared()?;
-        if queue::acknowledge(&hold.shared.heap, hold.at, &lease).map_err(raised)? {
-            return Ok(());
-        }
-        Err(foreign())
+        self.end(queue::acknowledge)
     }
 
     /// Puts the item back, at the beginning of the queue.
     fn put_back(&self) -> PyResult<()> {
-        let lease = self.end()?;
-        let hold = self.queue.get().shared()?;
-        if queue::give_back(&hold.shared.heap, hold.at, &lease).map_err(raised)? {
-            return Ok(());
-        }
-        Err(foreign())
+        self.end(queue::give_back)
     }
 
     fn __enter__(&self, py: Python<'_>) -> Py<PyAny> {
@@ -98,10 +90,43 @@ impl Lease {
 }
 
 impl Lease {
-    /// What is left of the lease, which is over then.
-    fn end(&self) -> PyResult<queue::Lease> {
-        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
-        lease.ok_or_else(|| PyRuntimeError::new_err("this lease has already ended"))
+    /// Ends the lease so. If that fails, it has not ended.
+    fn end(
+        &self,
+        how: fn(&Heap, Offset, &queue::Lease) -> ungil_heap::Result<bool>,
+    ) -> PyResult<()> {
+        let hold = self.queue.get().shared()?;
+        let place = || self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let lease = place().take();
+        let lease = lease.ok_or_else(|| PyRuntimeError::new_err("this lease has already ended"))?;
+        match how(&hold.shared.heap, hold.at, &lease) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(foreign()),
+            Err(error) => {
+                *place() = Some(lease);
+                Err(raised(error))
+            }
+        }
+    }
+}
+
+/// Leases that nobody has any more, whose items could not be put back: a transaction was under way,
+/// or a signal came.
+static LEFT: Mutex<Vec<(Py<Queue>, queue::Lease)>> = Mutex::new(Vec::new());
+
+/// Puts back what could not be put back when its lease was given up.
+pub fn give_back_left() {
+    let left = mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
+    for (queue, lease) in left {
+        give_back_or_leave(queue, lease);
+    }
+}
+
+/// In a forked child it is the parent's still, and stays that.
+fn give_back_or_leave(queue: Py<Queue>, lease: queue::Lease) {
+    let Ok(hold) = queue.get().shared() else { return };
+    if queue::give_back(&hold.shared.heap, hold.at, &lease).is_err() {
+        LEFT.lock().unwrap_or_else(PoisonError::into_inner).push((queue, lease));
     }
 }
 
@@ -115,9 +140,8 @@ fn foreign() -> PyErr {
 impl Drop for Lease {
     fn drop(&mut self) {
         let lease = self.lease.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Some(lease), Ok(hold)) = (lease, self.queue.get().shared()) {
-            // In a forked child it is the parent's still, and stays that.
-            drop(queue::give_back(&hold.shared.heap, hold.at, &lease));
+        if let Some(lease) = lease {
+            Python::attach(|py| give_back_or_leave(self.queue.clone_ref(py), lease));
         }
     }
 }

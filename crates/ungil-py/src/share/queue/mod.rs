@@ -23,7 +23,7 @@ use crate::guarded::of_one_moment;
 use putting::{put, put_many};
 use taking::{get, get_many};
 
-pub use lease::Lease;
+pub use lease::{Lease, give_back_left};
 
 pyo3::import_exception!(queue, Empty);
 pyo3::import_exception!(queue, Full);

@@ -54,11 +54,18 @@ impl<'s> Taking<'s> {
             }
             Got::Value(value) => value,
         };
+        // It holds the objects while the value is put back.
         let built = self.holds.build(py, &value);
-        if built.is_err() {
+        let lost = match &built {
+            // What a signal handler raised, for example.
+            Ok(_) => self.spare.release().map_err(raised).err(),
+            Err(error) => Some(error.clone_ref(py)),
+        };
+        if let Some(error) = lost {
             failed(&self.hold.shared.heap, &value).map_err(raised)?;
+            self.spare.release().map_err(raised)?;
+            return Err(error);
         }
-        self.spare.release().map_err(raised)?;
         built.map(Some)
     }
 }
@@ -94,7 +101,15 @@ pub fn get_many(
     while list.len() < most {
         let mut keep = |value: &Value<'static>| taking.keep(value);
         let left = most - list.len();
-        let found = queue::get_many(heap, hold.at, left, wait, &mut keep).map_err(raised)?;
+        let found = match queue::get_many(heap, hold.at, left, wait, &mut keep) {
+            Ok(found) => found,
+            // What was had before is not lost; the next call fails at once. But what a signal
+            // handler raised is to be raised now.
+            Err(error) if !list.is_empty() && !matches!(error, Error::Interrupted) => {
+                return Ok(true);
+            }
+            Err(error) => return Err(raised(error)),
+        };
         let mut found = found.into_iter();
         while let Some(got) = found.next() {
             if matches!(got, Got::Empty | Got::Closed) && !list.is_empty() {
