@@ -5,7 +5,7 @@
 //! `pycore_debug_offsets.h`), one word each. Their order is the same within a minor version.
 
 /// As many words as are read from the beginning of `_PyRuntime`.
-pub const WORDS: usize = 83;
+pub const WORDS: usize = 96;
 /// The first word, in every version.
 pub const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
 /// The second one, `PY_VERSION_HEX`, and the third one, 1 in a free-threaded build.
@@ -78,13 +78,8 @@ impl DebugOffsets {
         }
         let minor = words[VERSION] >> 16 & 0xff;
         let at = |place: usize| usize::try_from(words[place]).unwrap_or(0);
-        // What 3.14 has put in between.
-        let (interpreter, frame, code, dict) = match minor {
-            13 => (0, 0, 0, 0),
-            14 => (1, 3, 5, 10),
-            _ => return None,
-        };
-        let object = code + usize::from(minor >= 14);
+        // How many words later versions have put in before each of these.
+        let Later { interpreter, thread, ids, frame, code, object, dict, gc } = Later::of(minor)?;
         Some(Self {
             minor,
             interpreters_head: at(5),
@@ -93,23 +88,23 @@ impl DebugOffsets {
             gc: at(10 + interpreter),
             imports_modules: at(11 + interpreter),
             ceval_gil: at(14 + interpreter),
-            thread_next: at(21 + frame),
-            thread_interpreter: at(22 + frame),
-            current_frame: at(23 + frame),
-            thread_ident: at(24 + frame),
-            native_thread_id: at(25 + frame),
+            thread_next: at(21 + thread),
+            thread_interpreter: at(22 + thread),
+            current_frame: at(23 + thread),
+            thread_ident: at(24 + ids),
+            native_thread_id: at(25 + ids),
             previous: at(29 + frame),
             executable: at(30 + frame),
             instr_ptr: at(31 + frame),
             owner: at(33 + frame),
-            tlbc_index: (minor >= 14).then(|| at(38)),
+            tlbc_index: (minor >= 14).then(|| at(35 + frame)),
             filename: at(35 + code),
             name: at(36 + code),
             qualname: at(37 + code),
             linetable: at(38 + code),
             firstlineno: at(39 + code),
             code_adaptive: at(43 + code),
-            tlbc: (minor >= 14).then(|| at(49)),
+            tlbc: (minor >= 14).then(|| at(44 + code)),
             object_bytes: at(44 + object),
             object_type: at(45 + object),
             type_bytes: at(46 + object),
@@ -125,7 +120,61 @@ impl DebugOffsets {
             text_ascii_bytes: at(70 + dict),
             // Before it comes `interned`: two bits, or a byte of its own.
             text_kind_bit: if minor >= 14 { 8 } else { 2 },
-            gc_collecting: at(72 + dict),
+            gc_collecting: at(72 + gc),
+        })
+    }
+}
+
+/// How many more words than in 3.13 lie before the offsets of each struct.
+struct Later {
+    interpreter: usize,
+    thread: usize,
+    /// The numbers of a thread.
+    ids: usize,
+    frame: usize,
+    code: usize,
+    /// Objects and types.
+    object: usize,
+    /// Dicts, and all that follows but `gc`.
+    dict: usize,
+    gc: usize,
+}
+
+impl Later {
+    const fn of(minor: u64) -> Option<Self> {
+        Some(match minor {
+            13 => Self {
+                interpreter: 0,
+                thread: 0,
+                ids: 0,
+                frame: 0,
+                code: 0,
+                object: 0,
+                dict: 0,
+                gc: 0,
+            },
+            14 => Self {
+                interpreter: 1,
+                thread: 3,
+                ids: 3,
+                frame: 3,
+                code: 5,
+                object: 6,
+                dict: 10,
+                gc: 10,
+            },
+            // As in 3.15.0rc1.
+            15 => Self {
+                interpreter: 1,
+                thread: 3,
+                ids: 6,
+                frame: 11,
+                code: 13,
+                object: 14,
+                dict: 22,
+                gc: 23,
+            },
+            _ => return None,
         })
     }
 }
@@ -151,12 +200,17 @@ mod tests {
         assert_eq!((new.minor, new.imports_modules, new.instr_ptr), (14, 12, 34));
         assert_eq!((new.code_adaptive, new.object_type, new.gc_collecting), (48, 51, 82));
         assert_eq!((new.tlbc_index, new.tlbc), (Some(38), Some(49)));
+        let newest = DebugOffsets::of(&words(0x030f_00c1, 1)).unwrap();
+        assert_eq!((newest.minor, newest.imports_modules, newest.instr_ptr), (15, 12, 42));
+        assert_eq!((newest.current_frame, newest.native_thread_id), (26, 31));
+        assert_eq!((newest.code_adaptive, newest.object_type, newest.gc_collecting), (56, 59, 95));
+        assert_eq!((newest.tlbc_index, newest.tlbc), (Some(46), Some(57)));
     }
 
     #[test]
     fn what_is_not_known_is_not_guessed() {
         assert_eq!(DebugOffsets::of(&words(0x030d_05f0, 0)), None, "a build with a GIL");
-        assert_eq!(DebugOffsets::of(&words(0x030f_00f0, 1)), None, "a version to come");
+        assert_eq!(DebugOffsets::of(&words(0x0310_00f0, 1)), None, "a version to come");
         assert_eq!(DebugOffsets::of(&[0; WORDS]), None);
     }
 }

@@ -87,10 +87,15 @@ fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
 }
 
 /// The finding of a trace whose processes ran without a GIL, and whose threads hardly waited for each
-/// other; `None` if no parks were recorded.
+/// other, or never; `None` if none ran so.
 fn without_gil(processes: &[ProcessReport]) -> Option<Finding> {
     let parked = processes.iter().filter_map(|process| {
-        let slept_s = slept_at_most_s(process.parks.as_ref()?);
+        let is_off = || process.free_threaded.as_ref().is_some_and(|it| it.gil == Some("off"));
+        let slept_s = match &process.parks {
+            Some(parks) => slept_at_most_s(parks),
+            None if is_off() => 0.0,
+            None => return None,
+        };
         Some((process, process.not_recorded.as_deref()?, slept_s))
     });
     let (process, why, slept_s) = parked.max_by(|(.., a), (.., b)| a.total_cmp(b))?;

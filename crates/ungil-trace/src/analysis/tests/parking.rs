@@ -120,6 +120,20 @@ fn without_a_gil_nothing_is_wrong_if_threads_hardly_slept_for_others() {
 }
 
 #[test]
+fn a_process_without_a_gil_in_which_no_thread_slept_has_nothing_wrong() {
+    let mut scenario = Scenario::new(1);
+    let Record::ProcessEnded { process, at_ns, mut totals } = process_end(0, START + 1_000 * MS)
+    else {
+        unreachable!()
+    };
+    totals.gil_state = GilState::Off as u64;
+    scenario.analysis.push(&Record::ProcessEnded { process, at_ns, totals });
+    let text = &scenario.analysis.report().findings[0].text;
+    assert!(text.starts_with("nothing wrong: this Python is free-threaded"), "{text}");
+    assert!(text.ends_with("; no thread slept for others"), "{text}");
+}
+
+#[test]
 fn locks_that_threads_had_themselves_do_not_crowd_out_others() {
     let mut scenario = Scenario::new(3);
     for lock in 0..10_000 {

@@ -78,5 +78,6 @@ fn a_free_threaded_build_is_reported_by_the_state_of_its_gil() {
     assert_eq!(verdict(GilState::SwitchedOn, START + 2 * MS), (switched_on, false, half.clone()));
     assert_eq!(verdict(GilState::Unknown, 0), (Some((None, None)), false, half));
     let off = Some((Some("off"), None));
-    assert_eq!(verdict(GilState::Off, 0), (off, true, Evidence::NotRecorded {}));
+    let nothing = Evidence::None { held_share: 0.0, contended_share: 0.0, waited_max_s: 0.0 };
+    assert_eq!(verdict(GilState::Off, 0), (off, true, nothing));
 }
