@@ -59,9 +59,18 @@ def wait_for(event: share.Event) -> int:
     return os.getpid()
 
 
+def wait_and_die(event: share.Event) -> None:
+    event.wait()
+    die()
+
+
 def begin_and_wait(begun: share.Event, go: share.Event) -> None:
     begun.set()
     go.wait()
+
+
+def add_to(items: share.list[int], item: int) -> None:
+    items.append(item)
 
 
 def count(counts: share.dict[str, int], key: str) -> int:
@@ -89,6 +98,22 @@ def nested_failure(pool: share.Pool) -> str:
     except LookupError as error:
         return repr(error)
     return "nothing"
+
+
+def nested_same(pool: share.PoolTasks, value: Any) -> Any:
+    return pool.submit(same, value).result()
+
+
+def ask_and_die(pool: share.PoolTasks, counts: share.dict[str, int]) -> None:
+    """Submits a task that nobody waits for."""
+    pool.submit(count, counts, "asked")
+    die()
+
+
+def stop_at(number: int, last: int = 1) -> int:
+    if number == last:
+        raise StopIteration
+    return number
 
 
 def initialise(shared: share.dict[str, Any], local: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import share_pool_tasks as tasks
+from suite import PATIENCE_S
 
 from ungil import share
 
@@ -64,6 +65,15 @@ def test_what_needs_a_server_is_refused_in_a_sentence() -> None:
     for refused in (manager.connect, manager.get_server):
         with pytest.raises(NotImplementedError, match="pass its objects to the other process"):
             refused()
+
+
+def test_a_call_that_exits_is_told_to_its_callback() -> None:
+    told: list[BaseException] = []
+    with share.Manager(max_size=1 << 26) as manager, manager.Pool(1) as pool:
+        outcome = pool.apply_async(tasks.exit_, (3,), error_callback=told.append)
+        with pytest.raises(SystemExit):
+            outcome.get(PATIENCE_S)
+    assert [type(error) for error in told] == [SystemExit]
 
 
 def test_a_manager_that_is_shut_down_makes_nothing_and_its_objects_go_on() -> None:

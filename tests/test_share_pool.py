@@ -215,6 +215,15 @@ def test_map_reads_no_further_than_its_buffer(pool: share.Pool) -> None:
         pool.map(tasks.square, [1], chunksize=0)
 
 
+def test_a_chunk_with_a_call_that_raises_stopiteration_fails(pool: share.Pool) -> None:
+    chunks = pool.map(tasks.stop_at, range(6), chunksize=3)
+    with pytest.raises(RuntimeError, match="the function raised StopIteration for 1"):
+        list(chunks)
+    chunks = pool.map(tasks.stop_at, range(6), [5] * 6, chunksize=6)
+    with pytest.raises(RuntimeError, match=r"the function raised StopIteration for \(5, 5\)"):
+        list(chunks)
+
+
 def test_map_without_order_gives_first_what_ends_first() -> None:
     heap = share.Heap(max_size=1 << 26)
     go, gone = heap.share(share.Event()), heap.share(share.Event())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pool_soak
 import pytest
 import share_pool_tasks as tasks
-from suite import PATIENCE_S
+from suite import PATIENCE_S, run_python
 
 from ungil import errors, share
 
@@ -59,6 +59,28 @@ def test_a_worker_that_ends_by_itself_has_died_too() -> None:
         assert caught.value.signal is None
         with pytest.raises(share.WorkerDied, match="killed by SIGTERM"):
             pool.submit(tasks.die, signal.SIGTERM).result(PATIENCE_S)
+
+
+def test_a_death_is_told_also_where_nobody_knows_how() -> None:
+    code = f"""
+import signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import share_pool_tasks as tasks
+from ungil import share
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+with share.Pool(1, "fork") as pool:
+    try:
+        pool.submit(tasks.die).result()
+    except share.WorkerDied as error:
+        print(error.signal, error)
+    print(pool.submit(tasks.square, 3).result())
+"""
+    done = run_python("-c", code)
+    said = done.stdout.splitlines()
+    assert said[0].startswith("None the worker "), done.stderr
+    assert said[0].endswith("ended with an unknown status while it ran task 1, die")
+    assert said[1:] == ["9"]
 
 
 def test_a_task_runs_again_as_often_as_it_was_told() -> None:

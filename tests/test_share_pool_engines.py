@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from suite import PATIENCE_S
 
 from ungil import share
 from ungil.errors import EngineError
-from ungil.share.joblib import register
+from ungil.share.joblib import UngilBackend, register
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +109,20 @@ def test_joblib_runs_what_it_is_given_in_a_pool() -> None:
             with pytest.raises(share.WorkerDied):
                 parallel(joblib.delayed(tasks.die)() for _ in range(1))
             assert parallel(joblib.delayed(tasks.square)(n) for n in range(3)) == [0, 1, 4]
+
+
+def test_joblib_runs_what_it_is_given_on_a_cluster(client: Any) -> None:
+    register()
+    with joblib.parallel_config("ungil", n_jobs=2, engine=client):
+        assert squares(range(20)) == [number**2 for number in range(20)]
+
+
+def test_a_joblib_before_1_5_keeps_no_options_of_a_backend() -> None:
+    backend = UngilBackend()
+    # As its constructor leaves it.
+    vars(backend).pop("backend_kwargs", None)
+    assert backend.configure(2, mp_context="fork") == 2
+    assert backend.submit(partial(tasks.square, 3)).result(PATIENCE_S) == 9
+    backend.abort_everything()
+    assert backend.submit(partial(tasks.square, 4)).result(PATIENCE_S) == 16
+    backend.terminate()

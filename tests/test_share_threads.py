@@ -109,6 +109,19 @@ def test_an_object_has_one_proxy_whichever_threads_ask_for_it(heap: share.Heap) 
     assert outer["a"]["b"][0] == 1
 
 
+def test_threads_that_let_go_of_an_object_find_it_again(heap: share.Heap) -> None:
+    heap.root["counts"] = {"all": 0}
+    times = 20 * TIMES
+
+    def count(_: int) -> None:
+        for _ in range(times):
+            # The proxy of the inner dict ends here, just as other threads ask for it.
+            heap.root["counts"].incr("all")
+
+    at_once(count)
+    assert heap.root["counts"]["all"] == THREADS * times
+
+
 def test_what_is_replaced_while_others_read_it_stays_whole_for_them(heap: share.Heap) -> None:
     table: Any = heap.share({"now": {"left": 0, "right": 0}})
 

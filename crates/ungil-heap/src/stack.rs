@@ -26,8 +26,8 @@ enum Place {
     Unknown,
     /// It cannot be known.
     Nowhere,
-    /// From its lowest address that can be used, to its end.
-    At(usize, usize),
+    /// Where it begins, its lowest address that can be used, and its end.
+    At(usize, usize, usize),
 }
 
 thread_local! {
@@ -53,8 +53,14 @@ pub fn left() -> usize {
         Place::Unknown => find(here),
         place => place,
     };
+    left_at(place, here)
+}
+
+/// The same for an address; nothing is left where none can be used.
+#[inline]
+fn left_at(place: Place, here: usize) -> usize {
     match place {
-        Place::At(first, end) if (first..end).contains(&here) => here - first,
+        Place::At(begin, first, end) if (begin..end).contains(&here) => here.saturating_sub(first),
         _ => usize::MAX,
     }
 }
@@ -87,8 +93,9 @@ fn of_thread() -> Option<Place> {
     // SAFETY: initialised, and not used again.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     // Some versions count the guard as part of the stack, some do not.
-    let first = first.addr();
-    (failed == 0).then(|| Place::At(first.saturating_add(guard), first.saturating_add(size)))
+    let begin = first.addr();
+    let (first, end) = (begin.saturating_add(guard), begin.saturating_add(size));
+    (failed == 0).then_some(Place::At(begin, first, end))
 }
 
 /// Where neither is known: what the limit leaves, below what is in use already.
@@ -96,7 +103,8 @@ fn of_main_thread(here: usize) -> Place {
     // Above lie the arguments and the environment, which count: the kernel gives them a quarter.
     limit().map_or(Place::Nowhere, |limit| {
         let end = here.saturating_add(limit / 4);
-        Place::At(end.saturating_sub(limit), end)
+        let first = end.saturating_sub(limit);
+        Place::At(first, first, end)
     })
 }
 
@@ -111,7 +119,8 @@ fn of_growing(here: usize) -> Option<Place> {
     let end = usize::try_from(unsafe { libc::getauxval(libc::AT_RANDOM) }).ok()?;
     let limit = limit()?.min(LEAST_GAP);
     let is_here = here < end && end - here < limit;
-    is_here.then(|| Place::At(end.saturating_sub(limit - limit / 4), end))
+    let (begin, first) = (end.saturating_sub(limit), end.saturating_sub(limit - limit / 4));
+    is_here.then_some(Place::At(begin, first, end))
 }
 
 /// How long the stack of the main thread may become, in bytes; `None` if it has no limit.
@@ -158,8 +167,18 @@ mod tests {
         let here = MaybeUninit::<u8>::uninit();
         assert!(of_growing(here.as_ptr().addr()).is_none(), "tests run in threads");
         if let Some(limit) = limit().map(|limit| limit.min(LEAST_GAP)) {
-            assert!(of_growing(end - limit / 2) == Some(Place::At(end - (limit - limit / 4), end)));
+            let place = Place::At(end - limit, end - (limit - limit / 4), end);
+            assert!(of_growing(end - limit / 2) == Some(place));
         }
+    }
+
+    #[test]
+    fn nothing_is_left_below_what_can_be_used_and_elsewhere_nobody_knows() {
+        let place = Place::At(100, 200, 300);
+        let left = [299, 200, 199, 100].map(|here| left_at(place, here));
+        assert_eq!(left, [99, 0, 0, 0]);
+        assert_eq!([300, 99].map(|here| left_at(place, here)), [usize::MAX; 2]);
+        assert_eq!(left_at(Place::Nowhere, 150), usize::MAX);
     }
 
     #[test]
@@ -167,7 +186,7 @@ mod tests {
         let here = MaybeUninit::<u8>::uninit();
         let here = here.as_ptr().addr();
         match of_main_thread(here) {
-            Place::At(first, end) => assert!(first < here && here < end),
+            Place::At(_, first, end) => assert!(first < here && here < end),
             place => assert!(place == Place::Nowhere),
         }
     }

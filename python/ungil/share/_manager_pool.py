@@ -46,7 +46,7 @@ class Outcome:
                     return
             try:
                 value = self._value()
-            except Exception as error:
+            except BaseException as error:  # Of a task that has exited, too.
                 if error_callback is not None:
                     error_callback(error)
             else:

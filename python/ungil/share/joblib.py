@@ -49,9 +49,9 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
     supports_sharedmem = False
     """Arguments are copied, but for shared objects."""
     backend_kwargs: dict[str, Any]
-    """What `parallel_config` was given beside."""
+    """What `parallel_config` was given beside; joblib has it since 1.5."""
     _pool: Pool | None = None
-    _made: tuple[int, dict[str, Any]]
+    _made: dict[str, Any]
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Return how many workers there are: -1 means one for each processor, -2 one less."""
@@ -76,8 +76,12 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
         number = self.effective_n_jobs(n_jobs)
         # joblib adds options of its own, about memory that it maps for its other backends.
         given = {name: value for name, value in options.items() if name in _OPTIONS}
-        self._made = (number, {**self.backend_kwargs, **given})
-        self._pool = Pool(number, **self._made[1])
+        # Before joblib 1.5 the options of a backend's own were not kept.
+        self._made = {**getattr(self, "backend_kwargs", {}), **given}
+        if self._made.get("engine") is None:
+            # A cluster has as many workers as it has.
+            self._made["max_workers"] = number
+        self._pool = Pool(**self._made)
         return number
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Future[Any]:
@@ -108,7 +112,7 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
         """End what runs, and make a new pool if there is more to come."""
         if self._pool is not None:
             self._pool.kill_workers()
-            self._pool = Pool(self._made[0], **self._made[1]) if ensure_ready else None
+            self._pool = Pool(**self._made) if ensure_ready else None
 
 
 def register(name: str = "ungil", *, make_default: bool = False) -> None:

@@ -65,10 +65,11 @@ impl Proxies {
 
     /// Forgets the proxy of an object, which is gone.
     pub fn forget(&self, py: Python<'_>, at: Offset) {
-        let gone = self.0.with(py, |proxies| match proxies.get(&at) {
-            // There may be a new one for the same object already.
-            Some(known) if known.living(py).is_none() => proxies.remove(&at),
-            _ => None,
+        let gone = self.0.with(py, |proxies| match proxies.get(&at)?.living(py) {
+            // There may be a new one for the same object already. If this reference to it is the
+            // last, it ends when that is dropped, and comes here.
+            Some(another) => Some(Err(another)),
+            None => proxies.remove(&at).map(Ok),
         });
         drop(gone);
     }

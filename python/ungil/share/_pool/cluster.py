@@ -67,17 +67,11 @@ class Cluster:
         self._under_way.add(future)
 
         def ended(inner: Any) -> None:
-            self._under_way.discard(future)
-            if not future.set_running_or_notify_cancel():
-                return
             try:
-                error = inner.exception()
-            except (CancelledError, Exception) as why:
-                error = why
-            if error is None:
-                future.set_result(inner.result())
-            else:
-                future.set_exception(self.told(error))
+                self._settle(future, inner)
+            finally:
+                # Not before: `join` waits for what is under way.
+                self._under_way.discard(future)
 
         def cancelled(future: Future[Any]) -> None:
             if future.cancelled():
@@ -86,6 +80,18 @@ class Cluster:
         inner.add_done_callback(ended)
         future.add_done_callback(cancelled)
         return future
+
+    def _settle(self, future: Future[Any], inner: Any) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            error = inner.exception()
+        except (CancelledError, Exception) as why:
+            error = why
+        if error is None:
+            future.set_result(inner.result())
+        else:
+            future.set_exception(self.told(error))
 
     def close(self) -> None:
         """Take no more tasks."""

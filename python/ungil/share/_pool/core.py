@@ -6,14 +6,18 @@ import contextlib
 import pickle
 import threading
 import time
+from collections import deque
 from concurrent.futures.process import BrokenProcessPool
+from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any
 
 from ungil.share._heap import Heap
 from ungil.share._pool import calls
-from ungil.share._pool.future import Future, call_back
+from ungil.share._pool.future import ONLY_THERE, Future, call_back, is_interrupt
+from ungil.share._pool.gate import Gated
 from ungil.share._pool.line import Line
 from ungil.share._pool.making import new_line
+from ungil.share._pool.withdrawal import withdraw
 
 if TYPE_CHECKING:
     from ungil.share._pool.calls import Item
@@ -27,6 +31,8 @@ _NAP_S = 0.0002
 _LED_S = 0.02
 # How long at most it is left to somebody who goes on waiting. Who waits in another way calls.
 _MOST_LED_S = 1.0
+# How a lock is acquired that may be another thread's.
+_AT_ONCE = (False,)
 # Results that are read before any of them is told.
 _MOST = 1024
 
@@ -43,12 +49,19 @@ class Core:
         self.heap = heap
         self.line: Line = new_line(heap)
         self.lock = threading.RLock()
+        self.gated = Gated(self.lock)
+        """The same lock, for who may wait for futures of several pools."""
         self.pending: dict[int, Future[Any]] = {}
         self.broken: str | None = None
         """Why no task can run any more."""
         self.closing = False
         self.staff: Staff
         self._collecting = threading.Lock()
+        # Of who collects. Ctrl-C may end that anywhere, and then the next one goes on: results that
+        # are taken and not read, those that are read and not settled, and settled futures.
+        self._raw: deque[Item] = deque()
+        self._news: list[tuple[int, Any, BaseException | None]] = []
+        self._ended: list[Future[Any]] = []
         self._last = 0
         self._functions: dict[Any, int] = {}
         self._append = self.line.tasks.append
@@ -60,6 +73,12 @@ class Core:
         self._stands_by = False
         self._called = threading.Event()
         self._is_over = False
+
+    def disown(self) -> None:
+        """In a forked child: it is the parent's, whose threads may just have held its locks."""
+        self.is_foreign = True
+        self.lock._at_fork_reinit()  # type: ignore[attr-defined]  # pyright: ignore
+        self._called, self._stands_by = threading.Event(), False
 
     # Tasks.
 
@@ -171,28 +190,31 @@ class Core:
             self.line.tasks.remove(future.item)
         except ValueError:
             return False
-        self._forget(future.number)
+        self.forget(future.number)
         return True
 
     def withdraw_all(self) -> None:
-        """Take all tasks out of the line that no worker has taken."""
-        taken: list[Future[Any]] = []
+        """Cancel all tasks that no worker has taken."""
         with self.lock:
-            while True:
-                try:
-                    _, number = calls.address_of(self.line.tasks.pop())
-                except IndexError:
-                    break
-                if (future := self.pending.get(number)) is not None:
-                    future.cancel_now()
-                    taken.append(future)
-                    self._forget(number)
-        self._tell(taken)
+            those = [*self.pending.values()]
+        withdraw(self, those)
 
-    def again(self, future: Future[Any]) -> None:
-        """With the lock: put a task at the head of the line once more."""
-        self.line.tasks.appendleft(future.item)
-        self.staff.ring()
+    def again(self, future: Future[Any]) -> MemoryError | None:
+        """With the lock: put a task at the head of the line once more.
+
+        Returns why that failed; the task is to be failed then, without the lock.
+        """
+        try:
+            self.line.tasks.appendleft(future.item)
+        except MemoryError as error:
+            return error
+        try:
+            self.staff.ring()
+        except MemoryError as error:
+            with contextlib.suppress(ValueError):
+                self.line.tasks.remove(future.item)
+            return error
+        return None
 
     def fail(self, number: int, error: BaseException) -> None:
         """A task has ended without a result."""
@@ -201,8 +223,8 @@ class Core:
             if future is None:
                 return
             future.finish(None, error)
-            self._forget(number)
-        self._tell([future])
+            self.forget(number)
+        self.tell([future])
 
     def break_off(self, why: str) -> None:
         """No task can run any more."""
@@ -214,8 +236,9 @@ class Core:
             for future in failed:
                 future.finish(None, BrokenProcessPool(why))
             self.pending.clear()
-            self.line.tasks.clear()
-        self._tell(failed)
+            with contextlib.suppress(MemoryError):
+                self.line.tasks.clear()
+        self.tell(failed)
         self.staff.wake()
 
     def close(self) -> None:
@@ -226,7 +249,8 @@ class Core:
             self.closing = self._is_shut = True
             self.staff.close()
 
-    def _forget(self, number: int) -> None:
+    def forget(self, number: int) -> None:
+        """With the lock: a task has ended."""
         del self.pending[number]
         if self.closing and not self.pending:
             self.staff.wake()
@@ -272,14 +296,20 @@ class Core:
     def wait_for(self, future: Future[Any], timeout: float | None) -> bool:
         """Collect until a task has ended, so that no other thread has to be woken for it.
 
-        False, at once, if another thread does that already; True also if the time is over.
+        False, at once, if another thread does that already; True also if the time is over. Raises
+        RuntimeError in a forked child.
         """
-        if not self._leading.acquire(blocking=False):
-            self.call()
-            return False
+        if self.is_foreign:
+            raise RuntimeError(ONLY_THERE)
         bell = self.line.bell
         end = None if timeout is None else time.monotonic() + timeout
+        # Also by one step that Ctrl-C finds done or not done: nobody else would ever lead again.
+        leads: list[bool] = []
         try:
+            leads.extend(map(self._leading.acquire, _AT_ONCE))
+            if not leads[0]:
+                self.call()
+                return False
             self._awaited = future
             self._was_led = True
             while True:
@@ -290,40 +320,49 @@ class Core:
                 left = None if end is None else end - time.monotonic()
                 if (left is not None and left <= 0) or not bell.acquire(True, left):
                     break
+        except BaseException:
+            # The unit that it took may be that of a result which nobody has collected.
+            bell.release()
+            raise
         finally:
-            self._awaited = None
-            self._leading.release()
-            if self.pending:
-                self.call()
+            if leads and leads[0]:
+                self._awaited = None
+                self._leading.release()
+                if self.pending:
+                    self.call()
         return True
 
     def collect_all(self) -> None:
         """Settle everything that workers have told until now."""
-        for _ in range(len(self.line.results) // _MOST + 1):
+        for _ in range((len(self.line.results) + len(self._raw)) // _MOST + 1):
             self.collect()
 
     def collect(self, *, is_leader: bool = False) -> int:
         """Settle what has ended; return how much that was."""
-        ended: list[Future[Any]] = []
         with self._collecting:
-            news = self._read()
-            if not news:
+            self._read()
+            news, ended = self._news, self._ended
+            count = len(news)
+            if not (count or ended):
                 return 0
             with self.lock:
-                pop = self.pending.pop
+                pending = self.pending
+                get, add = pending.get, ended.append
                 for number, value, error in news:
-                    future = pop(number, None)
+                    future = get(number)
                     if future is not None:
                         future.finish(value, error)
-                        ended.append(future)
-                if self.closing and not self.pending:
+                        add(future)
+                        del pending[number]
+                if self.closing and not pending:
                     self.staff.wake()
+            self._news, self._ended = [], []
         if not is_leader:
             self._wake_leader()
         call_back(ended)
-        return len(news)
+        return count
 
-    def _tell(self, ended: list[Future[Any]]) -> None:
+    def tell(self, ended: list[Future[Any]]) -> None:
         """Without the lock: tell whom it concerns."""
         self._wake_leader()
         call_back(ended)
@@ -334,28 +373,35 @@ class Core:
         if awaited is not None and awaited.done_yet():
             self.line.bell.release()
 
-    def _read(self) -> list[tuple[int, Any, BaseException | None]]:
-        take, about, value_of = self.line.results.popleft, calls.about, calls.value_of
-        news: list[tuple[int, Any, BaseException | None]] = []
-        add = news.append
-        for _ in range(_MOST):
-            try:
-                item = take()
-            except IndexError:
-                break
+    def _read(self) -> None:
+        """With `_collecting`: take results, and read them."""
+        raw, add, take = self._raw, self._news.append, self._raw.popleft
+        about, value_of = calls.about, calls.value_of
+        # Without a step of Python in between, at which Ctrl-C would lose one.
+        try:  # noqa: SIM105, as that takes longer.
+            raw.extend(starmap(self.line.results.popleft, repeat((), _MOST - len(raw))))
+        except IndexError:
+            pass
+        while raw:
+            item = raw[0]
             number, kind = about(item)
             try:
                 value = value_of(item)
             except BaseException as error:  # Unpickling may run anything, and may try to exit.
+                if is_interrupt(error):
+                    raise
                 add((number, None, error))
-                continue
-            if kind == calls.VALUE:
-                add((number, value, None))
-            elif kind == calls.ERROR:
-                add((number, None, value))
             else:
-                self.staff.told(kind, number, value)
-        return news
+                if kind == calls.VALUE:
+                    add((number, value, None))
+                elif kind == calls.ERROR:
+                    add((number, None, value))
+                else:
+                    # Settled twice it is the same, but not told twice.
+                    take()
+                    self.staff.told(kind, number, value)
+                    continue
+            take()
 
 
 class Foreign:

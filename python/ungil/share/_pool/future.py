@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
 from concurrent.futures._base import (
     CANCELLED_AND_NOTIFIED,
@@ -11,7 +11,9 @@ from concurrent.futures._base import (
     LOGGER,
     PENDING,
 )
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from ungil.share._pool.withdrawal import withdraw
 
 if TYPE_CHECKING:
     from ungil.share._pool.calls import Item
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _DONE = (FINISHED, CANCELLED_AND_NOTIFIED)
+
+ONLY_THERE: Final = (
+    "only the process that submitted a task can wait for it, and a fork cannot: make another pool"
+)
+"""What a forked child is told that waits for a task of its parent."""
 
 
 class Future(futures.Future[T], Generic[T]):
@@ -54,6 +61,8 @@ class Future(futures.Future[T], Generic[T]):
         """Those of concurrent.futures, who add themselves to it with the lock."""
         found = self._watchers
         if found is None:
+            if self._state == PENDING:
+                self._refuse_if_foreign()
             found = self._watchers = []
             self._core.call()
         return found
@@ -67,19 +76,31 @@ class Future(futures.Future[T], Generic[T]):
             with self._core.lock:
                 found = self._waited
                 if found is None:
-                    found = self._waited = threading.Condition(self._core.lock)  # type: ignore[arg-type]
+                    lock: Any = self._core.gated
+                    found = self._waited = threading.Condition(lock)
         return found
 
     def result(self, timeout: float | None = None) -> T:
         """Return what the function returned, or raise what it raised.
 
-        Waits at most `timeout` seconds. Raises TimeoutError, CancelledError, WorkerDied.
+        Waits at most `timeout` seconds. Raises TimeoutError, CancelledError, WorkerDied, and
+        RuntimeError in a forked child if the task had not ended when it was forked.
         """
         if self._state == PENDING and self._core.wait_for(self, timeout):
             timeout = 0.0
         if self._state == FINISHED and self._exception is None:
             return self._result
         return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return what the function raised, None if it returned; waits as `result` does."""
+        if self._state == PENDING:
+            self._refuse_if_foreign()
+        return super().exception(timeout)
+
+    def _refuse_if_foreign(self) -> None:
+        if self._core.is_foreign:
+            raise RuntimeError(ONLY_THERE)
 
     def done(self) -> bool:
         """Whether it was cancelled, or has ended."""
@@ -99,20 +120,22 @@ class Future(futures.Future[T], Generic[T]):
     def cancel(self) -> bool:
         """Take the task out of the line, and return whether that was in time.
 
-        One that a worker has begun goes on.
+        One that a worker has begun goes on. A forked child cancels nothing.
         """
-        with self._core.lock:
-            if self._state == PENDING and self._core.withdraw(self):
-                self.cancel_now()
-        if self._state == CANCELLED_AND_NOTIFIED:
-            self._call_back()
-            return True
-        return False
+        core = self._core
+        if not core.is_foreign:
+            with core.lock:
+                is_withdrawn = self._state == PENDING and core.withdraw(self)
+                if is_withdrawn:
+                    self.cancel_now()
+            if is_withdrawn:
+                core.tell([self])
+        return self._state == CANCELLED_AND_NOTIFIED
 
     def add_done_callback(self, fn: Callable[[Any], object]) -> None:
         """Have `fn(self)` called when it ends or is cancelled; now, if it is already.
 
-        What it raises is logged.
+        What it raises is logged, but for Ctrl-C in the main thread.
         """
         with self._core.lock:
             if self._state not in _DONE:
@@ -122,14 +145,22 @@ class Future(futures.Future[T], Generic[T]):
         self._call(fn)
 
     def _call_back(self) -> None:
-        callbacks, self._done_callbacks = self._done_callbacks, ()
-        for callback in callbacks:
-            self._call(callback)
+        callbacks, self._done_callbacks = iter(self._done_callbacks), ()
+        try:
+            for callback in callbacks:
+                self._call(callback)
+        finally:
+            # Those after the one that Ctrl-C has ended.
+            for callback in callbacks:
+                self._call(callback)
 
     def _call(self, callback: Callable[[Any], object]) -> None:
         try:
             callback(self)
-        except Exception:
+        except BaseException as error:
+            # A result that it asks for may be the exit of a task, which is not for this thread.
+            if is_interrupt(error):
+                raise
             LOGGER.exception("exception calling callback for %r", self)
 
     def finish(self, value: Any, error: BaseException | None) -> None:
@@ -160,6 +191,30 @@ class Future(futures.Future[T], Generic[T]):
 
 def call_back(those: Iterable[Future[Any]]) -> None:
     """Without a lock: tell whom it concerns that they have ended."""
+    left = iter(those)
+    try:
+        for future in left:
+            if future._done_callbacks:  # pyright: ignore[reportPrivateUsage]
+                future._call_back()  # pyright: ignore[reportPrivateUsage]
+    except BaseException:
+        # Ctrl-C in one of them is not the end of the others.
+        call_back(left)
+        raise
+
+
+def cancel_all(those: Sequence[futures.Future[Any]]) -> None:
+    """Cancel what one executor returned; tasks of a pool leave its line in one go."""
+    if those and isinstance(those[0], Future):
+        mine: Any = those
+        withdraw(mine[0]._core, mine)
+        return
     for future in those:
-        if future._done_callbacks:  # pyright: ignore[reportPrivateUsage]
-            future._call_back()  # pyright: ignore[reportPrivateUsage]
+        future.cancel()
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether it may be Ctrl-C: no other thread than the main one is interrupted."""
+    return (
+        isinstance(error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+    )

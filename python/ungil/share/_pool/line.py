@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # What a worker's desk says, beside the number of the task that it runs.
 STARTING = None
 RESTING = 0
+# Added to the number of a task with which a worker is to be killed: no block of the heap, which may
+# be full.
+DOOMED = 1 << 62
 # Of `Line.state`.
 OPEN, CLOSING = 0, 1
 # Its places: whether the pool is open, and how many workers may leave that find nothing to do.
@@ -41,9 +44,9 @@ class Line(NamedTuple):
 class Desk(NamedTuple):
     """What one worker shares with its pool."""
 
-    now: list[int | tuple[int] | None]
+    now: list[int | None]
     """One item: STARTING; RESTING; below zero, it is about to take a task, and every time another
-    number; above, it has the task of that number; or a tuple, it is to be killed with it."""
+    number; above, it has the task of that number; from DOOMED on, it is to be killed with it."""
     inbox: deque[Any]
     """What became of tasks that its tasks have submitted."""
     mail: Semaphore
@@ -52,4 +55,4 @@ class Desk(NamedTuple):
 def task_on(desk: Desk) -> int | None:
     """Return what a desk says, be its task to be killed or not."""
     now = desk.now[0]
-    return now[0] if isinstance(now, tuple) else now
+    return now if now is None or now < DOOMED else now - DOOMED

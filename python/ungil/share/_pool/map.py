@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +11,8 @@ from itertools import chain, islice, repeat, starmap
 from operator import length_hint
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+from ungil.share._pool.future import ONLY_THERE, cancel_all
 
 T = TypeVar("T")
 
@@ -22,14 +25,21 @@ class Submit(Protocol):
     def __call__(self, fn: Callable[..., T], /, *args: Any) -> Future[T]: ...
 
 
-def run_chunk(fn: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+def run_chunk(fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """In a worker: call a function with each of some items."""
-    return [*map(fn, items)]
+    return _whole([*map(fn, items)], items)
 
 
-def run_chunk_of_tuples(fn: Callable[..., Any], items: Iterable[tuple[Any, ...]]) -> list[Any]:
+def run_chunk_of_tuples(fn: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
     """In a worker: call a function with the items of each of some tuples."""
-    return [*starmap(fn, items)]
+    return _whole([*starmap(fn, items)], items)
+
+
+def _whole(results: list[Any], items: Sequence[Any]) -> list[Any]:
+    # To `map` a StopIteration of the function is the end of the items.
+    if len(results) < len(items):
+        raise RuntimeError(f"the function raised StopIteration for {items[len(results)]!r}")
+    return results
 
 
 def mapped(
@@ -75,13 +85,15 @@ class _Run:
         self._in_chunks = chunksize > 1
         self._is_single = len(iterables) == 1
         self._waiting: deque[Future[Any]] = deque()
+        # What has ended, comes into the queue of the process that submitted it.
+        self._pid = os.getpid()
         self._done: SimpleQueue[Future[Any]] | None = None if ordered else SimpleQueue()
         self._under_way: set[Future[Any]] = set()
         self._calls = (
             self._chunks(iterables, chunksize) if self._in_chunks else zip(*iterables, strict=False)
         )
 
-    def _chunks(self, iterables: Sequence[Iterable[Any]], size: int) -> Iterator[Iterable[Any]]:
+    def _chunks(self, iterables: Sequence[Iterable[Any]], size: int) -> Iterator[Sequence[Any]]:
         first = iterables[0] if iterables else ()
         if self._is_single and isinstance(first, range):
             # A part of a range is a range: three numbers, whatever its size.
@@ -125,8 +137,7 @@ class _Run:
                 yield starmap(ended.pop, repeat((), len(ended)))
                 del ended
         finally:
-            for future in (*reversed(self._waiting), *self._under_way):
-                future.cancel()
+            cancel_all([*reversed(self._waiting), *self._under_way])
 
     def _next(self) -> list[Any]:
         """Wait for a task, and return its results."""
@@ -136,6 +147,8 @@ class _Run:
             result = self._waiting[0].result(left)
             self._waiting.popleft()
         else:
+            if os.getpid() != self._pid:
+                raise RuntimeError(ONLY_THERE)
             try:
                 future = self._done.get(timeout=None if left is None else max(0.0, left))
             except Empty:

@@ -42,13 +42,13 @@ class _Asker:
         future = Nested()
         future.set_running_or_notify_cancel()
         with self._lock:
+            if self._reader is None:
+                reader = threading.Thread(target=self._read, name="ungil-pool-nested", daemon=True)
+                # It may fail; the next task tries again then.
+                reader.start()
+                self._reader = reader
             number = next(self._numbers)
             self._pending[number] = future
-            if self._reader is None:
-                self._reader = threading.Thread(
-                    target=self._read, name="ungil-pool-nested", daemon=True
-                )
-                self._reader.start()
         line = self.place.line
         asked = (self.place.worker, number, called, name, limit, retries)
         try:

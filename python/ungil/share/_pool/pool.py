@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import threading
@@ -95,7 +96,8 @@ class PoolTasks(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more tasks; submitted ones run to their end, except cancelled ones.
 
-        With `wait` it returns when all workers have ended.
+        With `wait` it returns when all workers have ended. Raises RuntimeError instead in a
+        callback that a thread of the pool calls: that thread cannot wait for its own end.
         """
         core = self._core
         if core.is_foreign:
@@ -231,6 +233,8 @@ class Pool(PoolTasks):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or not issubclass(kind, KeyboardInterrupt):
             return self.shutdown()
+        if self._core.is_foreign:
+            return None
         # At a terminal the tasks were interrupted with this; also others can clean up.
         self.shutdown(wait=False, cancel_futures=True)
         staff = self._core.staff
@@ -253,7 +257,8 @@ def _limits(task_timeout: float | None, retries: int) -> tuple[float, int]:
         raise ValueError(f"task_timeout must be more than 0 seconds, not {task_timeout}")
     if retries < 0:
         raise ValueError(f"retries must be 0 or more, not {retries}")
-    return task_timeout or 0.0, retries
+    # None, and also without end: as it is written into a task.
+    return 0.0 if task_timeout is None or task_timeout == math.inf else task_timeout, retries
 
 
 _cores: weakref.WeakSet[Core] = weakref.WeakSet()
@@ -273,7 +278,7 @@ def _end_all() -> None:
 def _disown_all() -> None:
     """In a forked child: the pools are its parent's."""
     for core in [*_cores]:
-        core.is_foreign = True
+        core.disown()
 
 
 # Before the threads of the program are waited for, those of the pools included; as ProcessPool does

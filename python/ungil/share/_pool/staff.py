@@ -13,27 +13,20 @@ import os
 import signal
 import threading
 import time
-import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from heapq import heappop, heappush
 from multiprocessing import connection, resource_tracker
-from typing import Any, NamedTuple
+from typing import Any
 
-from ungil.formatting import end_of
 from ungil.share._pool import calls
 from ungil.share._pool.core import Core
 from ungil.share._pool.died import WorkerDied
 from ungil.share._pool.future import Future
-from ungil.share._pool.line import (
-    CLOSING,
-    LEAVERS,
-    RESTING,
-    STATE,
-    Desk,
-    task_on,
-)
+from ungil.share._pool.limits import Limits
+from ungil.share._pool.line import CLOSING, DOOMED, LEAVERS, RESTING, STATE, Desk, task_on
 from ungil.share._pool.making import new_desk
+from ungil.share._pool.process import Worker, answer, end_of, lives, own_failure, undisturbed
 from ungil.share._pool.worker import serve
 
 # How long somebody who has just taken a task may need to say which, until it is looked again.
@@ -44,14 +37,6 @@ _MOST_FAILED_STARTS = 3
 _MOST_KILLED_STARTS = 200
 # Workers at once with tasks that wait for tasks of their own.
 _MOST_ASKING = 64
-
-
-class Worker(NamedTuple):
-    """A worker process, as its pool sees it."""
-
-    number: int
-    process: Any
-    desk: Desk
 
 
 class Staff:
@@ -76,6 +61,7 @@ class Staff:
         self.processes: dict[int, Any] = {}
         """Those that live, by process id."""
         self.warden: threading.Thread | None = None
+        self._collector: threading.Thread | None = None
         self._core = core
         self._line = core.line
         self._work = core.line.work
@@ -86,10 +72,7 @@ class Staff:
         self._parent = None if method == "forkserver" else os.getpid()
         self._last = 0
         self._is_full = False
-        self._limits: list[tuple[float, int, int, float]] = []
-        # Whoever collects puts them in, and the warden takes them out: without a GIL a heap of
-        # heapq is not for two threads.
-        self._limiting = threading.Lock()
+        self._limits = Limits()
         self._failed_starts = 0
         self._no_start: str | None = None
         self._wake_reader, self._wake_writer = os.pipe()
@@ -102,13 +85,22 @@ class Staff:
         """With the pool's lock: a task was put into the line."""
         if not self._is_full:
             self._grow()
-            if self.warden is None:
-                warden = threading.Thread(target=self._look_after, name="ungil-pool-workers")
-                warden.start()
-                self.warden = warden
+        # Also if it is full: what started the workers may have failed after that.
+        if self.warden is None:
+            self._start_warden()
         work = self._work
         if work.value < self.wanted:
             work.release()
+
+    def _start_warden(self) -> None:
+        warden = threading.Thread(target=self._look_after, name="ungil-pool-workers")
+        self.warden = warden
+        try:
+            # Ctrl-C may end this wait until the thread runs, which is the warden all the same.
+            warden.start()
+        except RuntimeError:
+            self.warden = None
+            raise
 
     def wake(self) -> None:
         """Have the thread look whether there is something to do."""
@@ -120,15 +112,36 @@ class Staff:
         """With the pool's lock: let the workers end when there are no more tasks."""
         if self.warden is None:
             self._dispose()
+            if self._last:
+                # Workers there are though: what started them has failed after that.
+                self._line.state[STATE] = CLOSING
+                self._work.release(max(1, len(self.workers)))
         else:
             self.wake()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until all has ended; False if it took longer than `timeout` seconds."""
+        """Wait until all has ended; False if it took longer than `timeout` seconds.
+
+        Raises RuntimeError in the threads of the pool, which call callbacks, too.
+        """
+        if threading.current_thread() in (self.warden, self._collector):
+            raise RuntimeError("cannot join current thread")
         if self.warden is None:
-            return True
+            return self._join_workers(timeout)
         self.warden.join(timeout)
         return not self.warden.is_alive()
+
+    def _join_workers(self, timeout: float | None) -> bool:
+        """The same where no thread looks after them."""
+        end = None if timeout is None else time.monotonic() + timeout
+        if self._core.broken is not None:
+            self.kill()
+        for worker in [*self.workers.values()]:
+            worker.process.join(None if end is None else max(0.0, end - time.monotonic()))
+            if lives(worker.process):
+                return False
+        self.workers, self.processes = {}, {}
+        return True
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the tasks that run."""
@@ -144,8 +157,7 @@ class Staff:
         """Take in what a worker says beside results."""
         if kind == calls.BEGUN:
             worker, limit = value
-            with self._limiting:
-                heappush(self._limits, (time.monotonic() + limit, number, worker, limit))
+            self._limits.begin(worker, number, limit)
         elif kind == calls.NO_START:
             self._no_start = value
         else:
@@ -160,6 +172,9 @@ class Staff:
         """A worker has submitted a task of a task."""
         core, worker = self._core, self.workers.get(by)
         if worker is None:
+            # It has died since. Its task was to be run all the same, but nobody waits for it.
+            with contextlib.suppress(BrokenProcessPool, MemoryError):
+                core.send_call(called, name, limit, retries)
             return
         try:
             with core.lock:
@@ -172,7 +187,7 @@ class Staff:
                 self._asking[by] = self._asking.get(by, 0) + 1
                 self._want()
         except Exception as error:
-            _answer(worker, calls.result(number, calls.ERROR, error))
+            answer(worker, calls.result(number, calls.ERROR, error))
             return
         future.add_done_callback(partial(self._answered, worker, number))
 
@@ -192,7 +207,7 @@ class Staff:
                 item = calls.result(number, calls.ERROR, calls.failure(error))
         except Exception as why:
             item = calls.result(number, calls.ERROR, why)
-        _answer(worker, item)
+        answer(worker, item)
 
     def _want(self) -> None:
         """With the pool's lock: each worker with a task that waits for others has a substitute."""
@@ -218,9 +233,15 @@ class Staff:
                     resource_tracker.ensure_running()  # As it starts, it would unblock SIGINT.
                 # After a fork each page that is written to is copied first.
                 desks = [new_desk(self._core.heap) for _ in range(missing)]
-                with _undisturbed():
+                with undisturbed():
                     for desk in desks:
                         self._start(desk)
+        except MemoryError:
+            # There is no room for another desk. With some workers it goes on, as below.
+            if not self.workers:
+                raise
+            self._is_full = True
+            return
         except OSError as error:
             # With some workers it goes on, and tries again when one has died.
             if not self.workers:
@@ -236,9 +257,12 @@ class Staff:
         return missing if self._at_once else min(missing, int(self._is_short()))
 
     def _is_short(self) -> bool:
-        pending = self._core.pending
-        free = sum(1 for it in self.workers.values() if task_on(it.desk) not in pending)
+        free = sum(1 for it in self.workers.values() if self._is_free(task_on(it.desk)))
         return len(self._line.tasks) > free
+
+    def _is_free(self, now: int | None) -> bool:
+        """Whether a worker that says so may take the next task; who just takes one may not."""
+        return now is None or (now >= RESTING and now not in self._core.pending)
 
     def _start(self, desk: Desk) -> None:
         self._last += 1
@@ -256,17 +280,42 @@ class Staff:
     def _look_after(self) -> None:
         """In a thread, until the pool ends."""
         core = self._core
-        # Started here, as a start waits until the thread runs, and so does who submits.
-        collector = threading.Thread(target=core.collect_until_over, name="ungil-pool-results")
+        collector = threading.Thread(target=self._collect, name="ungil-pool-results")
+        self._collector = collector
         try:
-            collector.start()
-        except RuntimeError as error:
-            self._no_start = f"no thread could be started: {error}"
-            self.wake()
+            # Started here, as a start waits until the thread runs, and so does who submits.
+            try:
+                collector.start()
+            except RuntimeError as error:
+                self._no_start = f"no thread could be started: {error}"
+                self.wake()
+            self._look_after_workers()
+        except BaseException as error:
+            # Without it nobody would ever get a result, nor learn why.
+            core.break_off(own_failure(error))
+        try:
+            self._dismiss()
+        finally:
+            core.end()
+            if collector.ident is not None:
+                collector.join()
+            with core.lock:
+                self._dispose()
+
+    def _collect(self) -> None:
+        """In a thread, until the pool ends."""
+        try:
+            self._core.collect_until_over()
+        except BaseException as error:
+            self._core.break_off(own_failure(error))
+
+    def _look_after_workers(self) -> None:
+        """Until there is to be no worker any more."""
+        core = self._core
         while True:
             # Others may start workers meanwhile.
             sentinels = {worker.process.sentinel: worker for worker in [*self.workers.values()]}
-            ready = connection.wait([self._wake_reader, *sentinels], self._until_limit())
+            ready = connection.wait([self._wake_reader, *sentinels], self._limits.left_s())
             for source in ready:
                 if source == self._wake_reader:
                     self._drain()
@@ -277,15 +326,15 @@ class Staff:
                 core.break_off(self._no_start)
             with core.lock:
                 is_over = core.broken is not None or (core.closing and not core.pending)
-                if not is_over:
+                if is_over:
+                    return
+                try:
                     self._grow()
-            if is_over:
-                break
-        self._dismiss()
-        if collector.ident is not None:
-            collector.join()
-        with core.lock:
-            self._dispose()
+                except MemoryError as error:
+                    # Without a task there is time until the next one, which tries again.
+                    if core.pending:
+                        self._no_start = f"no worker could be started: {error}"
+                        self.wake()
 
     def _drain(self) -> None:
         try:
@@ -303,7 +352,6 @@ class Staff:
         for worker in self.workers.values():
             worker.process.join()
         self.workers, self.processes = {}, {}
-        self._core.end()
 
     def _dispose(self) -> None:
         pipe, self._wake_reader, self._wake_writer = (self._wake_reader, self._wake_writer), -1, -1
@@ -321,6 +369,7 @@ class Staff:
             self.processes.pop(worker.process.pid, None)
             self._is_full = False
         core.collect_all()
+        self._limits.forget(worker.number)
         now = task_on(worker.desk)
         if now is None:
             self._not_begun(worker.process.exitcode)
@@ -333,15 +382,16 @@ class Staff:
         # It may have been woken for a task, and not have come to it.
         self._line.work.release()
 
-    def _not_begun(self, status: int) -> None:
+    def _not_begun(self, status: int | None) -> None:
         self._failed_starts += 1
-        most = _MOST_FAILED_STARTS if status >= 0 else _MOST_KILLED_STARTS
+        was_killed = status is not None and status < 0
+        most = _MOST_KILLED_STARTS if was_killed else _MOST_FAILED_STARTS
         if self._failed_starts < most and self._no_start is None:
             return
         hint = (
             'a program that starts processes does so below `if __name__ == "__main__":`, as each of'
             " them imports it again"
-            if status >= 0
+            if not was_killed
             else "what kills them kills them faster than they start"
         )
         self._core.break_off(
@@ -364,14 +414,16 @@ class Staff:
                 )
             elif future.retries > 0:
                 future.retries -= 1
-                core.again(future)
-                return
+                full = core.again(future)
+                if full is None:
+                    return
+                error = full
             else:
                 error = WorkerDied(
                     f"the worker {pid} {end_of(status)} while it ran {task}",
                     task=task,
                     pid=pid,
-                    signal=-status if status < 0 else None,
+                    signal=-status if status is not None and status < 0 else None,
                 )
         core.fail(number, error)
 
@@ -387,59 +439,29 @@ class Staff:
         for worker in [*self.workers.values()]:
             before = task_on(worker.desk)
             while before is not None and before < RESTING and task_on(worker.desk) == before:
-                if not worker.process.is_alive():
+                if not lives(worker.process):
                     break
                 time.sleep(_LOOK_S)
         held = self.in_hand()
         core.collect_all()
+        failed: list[tuple[int, MemoryError]] = []
         with core.lock:
             for number in sorted(missing - held, reverse=True):
                 if (future := core.pending.get(number)) is not None:
-                    core.again(future)
+                    full = core.again(future)
+                    if full is not None:
+                        failed.append((number, full))
+        for number, error in failed:
+            core.fail(number, error)
 
     # Time limits.
 
-    def _until_limit(self) -> float | None:
-        with self._limiting:
-            if not self._limits:
-                return None
-            return max(0.0, self._limits[0][0] - time.monotonic())
-
     def _end_overdue(self) -> None:
-        now = time.monotonic()
-        with self._limiting:
-            over: list[tuple[float, int, int, float]] = []
-            while self._limits and self._limits[0][0] <= now:
-                over.append(heappop(self._limits))
-        for _, number, by, limit in over:
+        for _, number, by, limit in self._limits.take_over():
             worker = self.workers.get(by)
             # A worker that has ended the task says so by the same step, and one of both is first.
-            if worker is not None and worker.desk.now.cas(0, number, (number,)):
+            if worker is not None and worker.desk.now.cas(0, number, DOOMED + number):
                 with self._core.lock:
                     if (future := self._core.pending.get(number)) is not None:
                         future.overdue_s = limit
                 worker.process.kill()
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Generator[None]:
-    """Start workers in such a block."""
-    # Until it says what is to be done about it, Ctrl-C is not for a worker.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        with warnings.catch_warnings():
-            # Of forks beside threads: what the child runs takes no lock of these.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def _answer(worker: Worker, item: calls.Item) -> None:
-    try:
-        worker.desk.inbox.append(item)
-    except MemoryError:
-        # The task would wait for ever.
-        worker.process.kill()
-    else:
-        worker.desk.mail.release()

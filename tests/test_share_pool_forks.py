@@ -1,0 +1,113 @@
+"""What a forked child of the program does with a `share.Pool` leaves its parent's tasks alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import wait
+from typing import Any
+
+import pytest
+import share_pool_tasks as tasks
+from suite import PATIENCE_S
+
+from ungil import share
+
+
+def told_by_child(run: Callable[[], object]) -> str:
+    """Forks, and returns what the child got or raised; nothing if it waits for ever."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(PATIENCE_S)
+        try:
+            said = repr(run())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writer, said.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as end:
+        said = end.read().decode()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_child_that_leaves_a_map_cancels_nothing(ordered: bool) -> None:
+    heap = share.Heap(max_size=1 << 26)
+    go, gone = heap.share(share.Event()), heap.share(share.Event())
+    gone.set()
+    with share.Pool(1, "fork", heap=heap) as pool:
+        events = [gone, go, go, go]
+        results = pool.map(tasks.wait_for, events, ordered=ordered, timeout=PATIENCE_S)
+        next(results)
+        child = os.fork()
+        if not child:
+            del results
+            os._exit(0)
+        assert os.waitpid(child, 0) == (child, 0)
+        go.set()
+        assert len([*results]) == 3
+
+
+def test_a_child_can_neither_wait_for_a_task_nor_cancel_it() -> None:
+    refused = "RuntimeError: only the process that submitted a task can wait for it"
+    heap = share.Heap(max_size=1 << 26)
+    go = heap.share(share.Event())
+    with share.Pool(1, "fork", heap=heap) as pool:
+        done = pool.submit(tasks.square, 2)
+        assert done.result(PATIENCE_S) == 4
+        failed = pool.submit(tasks.fail, "why")
+        assert failed.exception(PATIENCE_S)
+        runs, waits = pool.submit(tasks.wait_for, go), pool.submit(tasks.square, 3)
+        unordered = pool.map(tasks.square, range(2), ordered=False)
+        for ask in (
+            lambda: waits.result(),
+            lambda: waits.exception(),
+            lambda: waits.result(PATIENCE_S),
+            lambda: wait([done, waits]),
+            lambda: next(unordered),
+        ):
+            assert told_by_child(ask).startswith(refused)
+        assert told_by_child(waits.cancel) == "False"
+        assert told_by_child(done.result) == "4"
+        assert told_by_child(failed.result) == "LookupError: why"
+        go.set()
+        assert (waits.result(PATIENCE_S), runs.done()) == (9, True)
+        assert sorted(unordered) == [0, 1]
+
+
+def test_a_child_does_not_wait_for_locks_that_a_thread_of_its_parent_held() -> None:
+    held, leave = threading.Event(), threading.Event()
+    with share.Pool(1, "fork") as pool:
+        failed = pool.submit(tasks.fail, "why")
+        assert failed.exception(PATIENCE_S)
+
+        def hold() -> None:
+            with failed._condition:  # pyright: ignore[reportPrivateUsage]
+                held.set()
+                leave.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        try:
+            assert told_by_child(failed.result) == "LookupError: why"
+            assert told_by_child(failed.cancelled) == "False"
+        finally:
+            leave.set()
+            thread.join()
+
+
+def test_ctrl_c_in_a_child_interrupts_no_task_of_its_parent() -> None:
+    heap = share.Heap(max_size=1 << 26)
+    begun, go = heap.share(share.Event()), heap.share(share.Event())
+    with share.Pool(1, "fork", heap=heap) as pool:
+        runs: Any = pool.submit(tasks.begin_and_wait, begun, go)
+        begun.wait()
+        assert told_by_child(lambda: pool.__exit__(KeyboardInterrupt, None, None)) == "None"
+        go.set()
+        assert runs.result(PATIENCE_S) is None
