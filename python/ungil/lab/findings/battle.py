@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ungil.lab.chart import Hold, Row, Strip, Strips, Timeline
 from ungil.lab.experiments.battle import SLOT_NS, SLOTS, each, is_stock
-from ungil.lab.figures import count
 from ungil.lab.findings import Found
 from ungil.lab.findings.words import joined, newest, row
 from ungil.lab.results import Results
@@ -26,7 +25,7 @@ def found(results: Results) -> Found:
     for who, name, variant in labels:
         rate = rates.get((name, variant))
         if rate is not None:
-            told.append(f"{count(rate)} {'under ungil' if who == 'ungil' else f'on {name}'}")
+            told.append(f"{COUNT(rate)} {'under ungil' if who == 'ungil' else f'on {name}'}")
             label = f"ungil {variant}" if who == "ungil" else f"{who}: {name}"
             summary += row(label, rate, "ungil" if who == "ungil" else "stock")
     return Found(
