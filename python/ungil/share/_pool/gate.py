@@ -38,6 +38,10 @@ class Gated:
         if not self._lock._is_owned():
             _gate.release()
 
+    def locked(self) -> bool:
+        """Whether a thread has it; the conditions of CPython 3.14 ask for this."""
+        return self._lock.locked()
+
     def __enter__(self) -> bool:
         return self.acquire()
 
