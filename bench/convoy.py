@@ -12,7 +12,7 @@ import re
 import statistics
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from interleaving import Measured, Runs, Target, columns, interleave, parse, parser, report
@@ -39,7 +39,7 @@ class Variant:
 
     name: str
     scheduling: Scheduling = STOCK
-    options: tuple[str, ...] = field(default=())
+    options: tuple[str, ...] = ()
 
 
 BARE, INTERVAL = Variant("stock"), Variant(INTERVALS[-1].name, INTERVALS[-1])

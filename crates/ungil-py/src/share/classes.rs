@@ -8,6 +8,7 @@ use ungil_heap::Error;
 use ungil_heap::object::Kind;
 use ungil_heap::segment::{Offset, Segment};
 
+use super::declared::declared;
 use super::errors::raised;
 use super::{queue, sync};
 
@@ -47,28 +48,24 @@ pub fn class_at(
     })
 }
 
-/// The class that is declared there, the class of proxies of a kind. Python declares it as its module
-/// is imported, which happens here at the latest.
-pub fn declared<'py>(
+/// The class that is declared there, the class of proxies of a kind.
+pub fn known<'py>(
     py: Python<'py>,
     kind: Kind,
     place: &'static PyOnceLock<Py<PyType>>,
 ) -> PyResult<&'py Bound<'py, PyType>> {
-    if place.get(py).is_none() {
-        py.import(match kind {
-            Kind::Dict => "ungil.share._dict",
-            Kind::List => "ungil.share._list",
-            Kind::Set => "ungil.share._set",
-            Kind::Deque => "ungil.share._deque",
-            Kind::Buffer => "ungil.share._buffer",
-            Kind::Array => "ungil.share._array",
-            Kind::Sync => "ungil.share._sync",
-            Kind::Queue => "ungil.share._queue",
-            Kind::Struct | Kind::Gone => return Err(raised(Error::Stale)),
-        })?;
-    }
-    let class = place.get(py);
-    Ok(class.ok_or_else(|| PyRuntimeError::new_err("these proxies have no class"))?.bind(py))
+    let module = match kind {
+        Kind::Dict => "ungil.share._dict",
+        Kind::List => "ungil.share._list",
+        Kind::Set => "ungil.share._set",
+        Kind::Deque => "ungil.share._deque",
+        Kind::Buffer => "ungil.share._buffer",
+        Kind::Array => "ungil.share._array",
+        Kind::Sync => "ungil.share._sync",
+        Kind::Queue => "ungil.share._queue",
+        Kind::Struct | Kind::Gone => return Err(raised(Error::Stale)),
+    };
+    Ok(declared(py, place, module)?.bind(py))
 }
 
 /// Declares the class of the proxies of a kind: `"dict"`, `"list"`, `"set"`, `"deque"`, `"buffer"`,

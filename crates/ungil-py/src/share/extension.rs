@@ -11,6 +11,7 @@ use ungil_heap::value::{self, ALIAS, Value};
 use ungil_heap::{Error, stack};
 
 use super::convert::{self, simple};
+use super::declared::declared;
 use super::errors::raised;
 use super::lately::{self, Origin};
 
@@ -49,12 +50,8 @@ pub fn set_values(
         .map_err(|_| PyRuntimeError::new_err("these functions are declared already"))
 }
 
-/// What Python declares when it is needed for the first time: its types take long to import.
-fn declared(py: Python<'_>) -> PyResult<&Declared> {
-    if DECLARED.get(py).is_none() {
-        py.import("ungil.share._values")?;
-    }
-    DECLARED.get(py).ok_or_else(|| PyRuntimeError::new_err("the types of values are not declared"))
+fn known(py: Python<'_>) -> PyResult<&'static Declared> {
+    declared(py, &DECLARED, "ungil.share._values")
 }
 
 /// What became of an object that is none of the simple ones.
@@ -67,7 +64,7 @@ pub enum Taken {
 
 /// The value of an object.
 pub fn take(given: &Bound<'_, PyAny>) -> PyResult<Taken> {
-    let parts = declared(given.py())?.apart.bind(given.py()).call1((given,))?;
+    let parts = known(given.py())?.apart.bind(given.py()).call1((given,))?;
     if let Ok(reason) = parts.cast::<PyString>() {
         return Ok(Taken::Unfit(reason.to_string()));
     }
@@ -102,12 +99,12 @@ pub fn object<'py>(
         return Ok(object);
     }
     let part = |code: &[u8]| whole(py, &value::decode(code).map_err(raised)?);
-    let declared = declared(py)?;
+    let known = known(py)?;
     let (sort, whole) = (kind & !ALIAS, part(payload)?);
-    let object = declared.together.bind(py).call1((sort, part(key)?, &whole))?;
-    if declared.lasting.contains(&sort) {
+    let object = known.together.bind(py).call1((sort, part(key)?, &whole))?;
+    if known.lasting.contains(&sort) {
         lately::remember(kind, key, payload, &object, None);
-    } else if sort == declared.member
+    } else if sort == known.member
         && let Ok((module, name, _)) = whole.extract::<(String, String, Bound<'_, PyAny>)>()
         && let Some(origin) = Origin::new(&object, &module, &name)?
     {

@@ -8,6 +8,7 @@ mod buffer;
 mod changes;
 mod classes;
 mod convert;
+mod declared;
 mod deque;
 mod dict;
 mod dict_walk;

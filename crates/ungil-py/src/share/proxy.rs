@@ -466,7 +466,7 @@ impl Shared {
         let given = Held { shared: self.clone(), root: Mutex::new(hold.root.take()) };
         match class {
             Some(class) => {
-                let class = classes::declared(py, kind, class)?;
+                let class = classes::known(py, kind, class)?;
                 let native = match kind {
                     Kind::Array => Some(py.get_type::<Array>()),
                     Kind::Buffer => Some(py.get_type::<Buffer>()),

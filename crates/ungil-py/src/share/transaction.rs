@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use ungil_heap::transaction::{Left, Transaction as Core};
 
+use super::declared::declared;
 use super::errors::raised;
 use super::proxy::Shared;
 use super::queue::give_back_left;
@@ -127,7 +128,8 @@ impl Block {
     fn begin(py: Python<'_>) -> PyResult<Self> {
         let number = NEXT_NUMBER.fetch_add(1, Relaxed);
         let token = variable(py)?.call_method1("set", (number,))?.unbind();
-        let watched = watch(py).and_then(|watch| watch.bind(py).call1((number,)));
+        let watched = declared(py, &WATCH, "ungil.share._task")
+            .and_then(|watch| watch.bind(py).call1((number,)));
         let block = Self { number, token, unwatch: None };
         match watched {
             Ok(unwatch) => {
@@ -160,14 +162,6 @@ fn variable(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// The number of the block that runs.
 fn number(py: Python<'_>) -> PyResult<Option<u64>> {
     variable(py)?.call_method1("get", (py.None(),))?.extract()
-}
-
-/// What Python declares as its module is imported, which happens here at the latest.
-fn watch(py: Python<'_>) -> PyResult<&Py<PyAny>> {
-    if WATCH.get(py).is_none() {
-        py.import("ungil.share._task")?;
-    }
-    WATCH.get(py).ok_or_else(|| PyRuntimeError::new_err("nobody watches the tasks"))
 }
 
 /// Declares what calls [`leave_transaction`] with a number as soon as the task that runs has given

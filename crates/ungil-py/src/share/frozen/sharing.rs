@@ -13,6 +13,7 @@ use ungil_heap::value::Cell;
 use super::list::List;
 use super::opened::{self, Opened};
 use super::{dict, list, object, set};
+use crate::share::declared::declared;
 
 /// So many items a representation shows.
 pub const SHOWN: usize = 4;
@@ -31,16 +32,13 @@ pub fn set_frozen_views(py: Python<'_>, views: Py<PyDict>, received: Py<PyAny>) 
         .map_err(|_| PyRuntimeError::new_err("these views are declared already"))
 }
 
-fn declared(py: Python<'_>) -> PyResult<&(Py<PyDict>, Py<PyAny>)> {
-    if VIEWS.get(py).is_none() {
-        py.import("ungil.share._frozen")?;
-    }
-    VIEWS.get(py).ok_or_else(|| PyRuntimeError::new_err("there are no views of frozen dicts"))
+fn known(py: Python<'_>) -> PyResult<&'static (Py<PyDict>, Py<PyAny>)> {
+    declared(py, &VIEWS, "ungil.share._frozen")
 }
 
 /// A view of a part of a dict.
 pub fn view_of<'py>(part: &str, dict: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    declared(dict.py())?.0.bind(dict.py()).as_any().get_item(part)?.call1((dict,))
+    known(dict.py())?.0.bind(dict.py()).as_any().get_item(part)?.call1((dict,))
 }
 
 /// Where a file was, or nothing; where its descriptor is; its uuid; the words of a cell; and which
@@ -55,7 +53,7 @@ pub fn reduced<'py>(
     part: Option<(usize, isize, usize)>,
 ) -> PyResult<(Bound<'py, PyAny>, Parts)> {
     let (path, here) = opened.places();
-    let received = declared(py)?.1.bind(py).clone();
+    let received = known(py)?.1.bind(py).clone();
     Ok((received, (path, here, opened.frozen.header().uuid, cell.0, cell.1, part)))
 }
 
