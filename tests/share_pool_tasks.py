@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -57,6 +58,13 @@ def exit_(status: int) -> None:
 def wait_for(event: share.Event) -> int:
     event.wait()
     return os.getpid()
+
+
+def meet(barrier: share.Barrier) -> tuple[str, int | None]:
+    """Waits for the others, and says which worker of whom this is."""
+    barrier.wait(timeout=10)
+    parent = multiprocessing.parent_process()
+    return multiprocessing.current_process().name, parent and parent.pid
 
 
 def wait_and_die(event: share.Event) -> None:

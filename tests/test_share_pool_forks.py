@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -111,3 +112,33 @@ def test_ctrl_c_in_a_child_interrupts_no_task_of_its_parent() -> None:
         assert told_by_child(lambda: pool.__exit__(KeyboardInterrupt, None, None)) == "None"
         go.set()
         assert runs.result(PATIENCE_S) is None
+
+
+@pytest.mark.parametrize("forks", [1, 2])
+def test_workers_that_were_forked_before_a_fork_failed_do_the_tasks(
+    forks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork, left = os.fork, [forks]
+
+    def seldom() -> int:
+        left[0] -= 1
+        if left[0] < 0:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", seldom)
+    with share.Pool(4, "fork") as pool:
+        pids = {task.result(PATIENCE_S) for task in [pool.submit(os.getpid) for _ in range(20)]}
+        workers = pool.worker_pids()
+        assert len(workers) == forks
+        assert pids <= {*workers}
+        assert {*workers} <= {it.pid for it in multiprocessing.active_children()}
+
+
+def test_each_worker_has_a_name_of_its_own_and_its_pool_as_parent() -> None:
+    heap = share.Heap(max_size=1 << 26)
+    here = heap.share(share.Barrier(3))
+    with share.Pool(3, "fork", heap=heap) as pool:
+        said = [pool.submit(tasks.meet, here) for _ in range(3)]
+        those = sorted(it.result(PATIENCE_S) for it in said)
+    assert those == [(f"ungil-pool-{it}", os.getpid()) for it in (1, 2, 3)]

@@ -1,10 +1,4 @@
-"""The worker processes of a pool: who starts them, who notices that one has died, and what then.
-
-Which task a death is to blame for, the desk of the worker says: it writes a task's number there
-before it touches it. A worker that dies between taking a task and writing that leaves a task that
-is nowhere: not in the line, on nobody's desk, without a result. Looked for in this order, in which
-tasks go, what is found nowhere is lost. It has not begun, and goes back to the head of the line.
-"""
+"""The worker processes of a pool: who starts them, who notices that one has died, who ends them."""
 
 from __future__ import annotations
 
@@ -21,20 +15,21 @@ from typing import Any
 
 from ungil.share._pool import calls
 from ungil.share._pool.core import Core
-from ungil.share._pool.died import WorkerDied
+from ungil.share._pool.deaths import Deaths
 from ungil.share._pool.future import Future
 from ungil.share._pool.limits import Limits
-from ungil.share._pool.line import CLOSING, DOOMED, LEAVERS, RESTING, STATE, Desk, task_on
+from ungil.share._pool.line import CLOSING, DOOMED, LEAVERS, RESTING, STATE, task_on
 from ungil.share._pool.making import new_desk
-from ungil.share._pool.process import Worker, answer, end_of, lives, own_failure, undisturbed
+from ungil.share._pool.process import (
+    Worker,
+    answer,
+    lives,
+    own_failure,
+    start_all,
+    undisturbed,
+)
 from ungil.share._pool.worker import serve
 
-# How long somebody who has just taken a task may need to say which, until it is looked again.
-_LOOK_S = 0.001
-# Workers that end before they have begun, one after the other: by themselves, or killed. Those may
-# be many where somebody kills all the time, and without any limit nobody would learn of it.
-_MOST_FAILED_STARTS = 3
-_MOST_KILLED_STARTS = 200
 # Workers at once with tasks that wait for tasks of their own.
 _MOST_ASKING = 64
 
@@ -73,7 +68,7 @@ class Staff:
         self._last = 0
         self._is_full = False
         self._limits = Limits()
-        self._failed_starts = 0
+        self._deaths = Deaths(core, self)
         self._no_start: str | None = None
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
@@ -231,11 +226,7 @@ class Staff:
             while (missing := self._missing()) > 0:
                 if not self._at_once:
                     resource_tracker.ensure_running()  # As it starts, it would unblock SIGINT.
-                # After a fork each page that is written to is copied first.
-                desks = [new_desk(self._core.heap) for _ in range(missing)]
-                with undisturbed():
-                    for desk in desks:
-                        self._start(desk)
+                self._start(missing)
         except MemoryError:
             # There is no room for another desk. With some workers it goes on, as below.
             if not self.workers:
@@ -264,18 +255,29 @@ class Staff:
         """Whether a worker that says so may take the next task; who just takes one may not."""
         return now is None or (now >= RESTING and now not in self._core.pending)
 
-    def _start(self, desk: Desk) -> None:
+    def _start(self, count: int) -> None:
+        # After a fork each page that is written to is copied first: so what can be made, is made.
+        made = [self._new_worker() for _ in range(count)]
+        try:
+            with undisturbed():
+                start_all([worker.process for worker in made])
+        finally:
+            for worker in made:
+                if worker.process.pid is not None:
+                    self.workers[worker.number] = worker
+                    self.processes[worker.process.pid] = worker.process
+            if self.warden is not None:
+                self.wake()  # It waits for the ends of those that were there before.
+
+    def _new_worker(self) -> Worker:
+        desk = new_desk(self._core.heap)
         self._last += 1
         process = self.context.Process(
             target=serve,
             name=f"ungil-pool-{self._last}",
             args=(self._line, desk, self._last, self._parent, *self._arguments),
         )
-        process.start()
-        self.workers[self._last] = Worker(self._last, process, desk)
-        self.processes[process.pid] = process
-        if self.warden is not None:
-            self.wake()  # It waits for the ends of those that were there before.
+        return Worker(self._last, process, desk)
 
     def _look_after(self) -> None:
         """In a thread, until the pool ends."""
@@ -370,89 +372,9 @@ class Staff:
             self._is_full = False
         core.collect_all()
         self._limits.forget(worker.number)
-        now = task_on(worker.desk)
-        if now is None:
-            self._not_begun(worker.process.exitcode)
-        else:
-            self._failed_starts = 0
-            if now > RESTING:
-                self._blame(worker, now)
-            elif now < RESTING:
-                self._return_lost()
+        self._deaths.settle(worker, self._no_start)
         # It may have been woken for a task, and not have come to it.
         self._line.work.release()
-
-    def _not_begun(self, status: int | None) -> None:
-        self._failed_starts += 1
-        was_killed = status is not None and status < 0
-        most = _MOST_KILLED_STARTS if was_killed else _MOST_FAILED_STARTS
-        if self._failed_starts < most and self._no_start is None:
-            return
-        hint = (
-            'a program that starts processes does so below `if __name__ == "__main__":`, as each of'
-            " them imports it again"
-            if not was_killed
-            else "what kills them kills them faster than they start"
-        )
-        self._core.break_off(
-            self._no_start
-            or f"{self._failed_starts} workers ended before they could start, the last one"
-            f" {end_of(status)}; {hint}"
-        )
-
-    def _blame(self, worker: Worker, number: int) -> None:
-        """A worker has died with this task, unless it had ended the task just before."""
-        core, pid, status = self._core, worker.process.pid, worker.process.exitcode
-        with core.lock:
-            future = core.pending.get(number)
-            if future is None:
-                return
-            task = f"task {number}, {core.name_of(future)}"
-            if future.overdue_s is not None:
-                error: Exception = TimeoutError(
-                    f"{task} took longer than {future.overdue_s:g} s: its worker {pid} was killed"
-                )
-            elif future.retries > 0:
-                future.retries -= 1
-                full = core.again(future)
-                if full is None:
-                    return
-                error = full
-            else:
-                error = WorkerDied(
-                    f"the worker {pid} {end_of(status)} while it ran {task}",
-                    task=task,
-                    pid=pid,
-                    signal=-status if status is not None and status < 0 else None,
-                )
-        core.fail(number, error)
-
-    def _return_lost(self) -> None:
-        """Put what a worker had taken, and not begun, back to the head of the line."""
-        core, line = self._core, self._line
-        with core.lock:
-            waiting = {calls.address_of(item)[1] for item in line.tasks.copy()}
-            missing = core.pending.keys() - waiting
-        if not missing:
-            return
-        # Who is just taking one says soon which; until then it might be one of these.
-        for worker in [*self.workers.values()]:
-            before = task_on(worker.desk)
-            while before is not None and before < RESTING and task_on(worker.desk) == before:
-                if not lives(worker.process):
-                    break
-                time.sleep(_LOOK_S)
-        held = self.in_hand()
-        core.collect_all()
-        failed: list[tuple[int, MemoryError]] = []
-        with core.lock:
-            for number in sorted(missing - held, reverse=True):
-                if (future := core.pending.get(number)) is not None:
-                    full = core.again(future)
-                    if full is not None:
-                        failed.append((number, full))
-        for number, error in failed:
-            core.fail(number, error)
 
     # Time limits.
 
