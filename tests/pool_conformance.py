@@ -39,6 +39,8 @@ OMITTED = {
     "test_python_finalization_error": PRIVATE,
     "test_gh105829_should_not_deadlock_if_wakeup_pipe_full": PRIVATE,
     "test_force_shutdown_workers_invalid_op": PRIVATE,
+    "test_terminate_workers": PRIVATE,
+    "test_kill_workers": PRIVATE,
     "test_killed_child": WHOLE_POOL,
     "test_error_at_task_unpickle": ONE_TASK,
     "test_exit_at_task_unpickle": ONE_TASK,

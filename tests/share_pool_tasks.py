@@ -154,6 +154,24 @@ def clean_up(begun: share.Event, cleaned: share.dict[str, int]) -> None:
         cleaned.incr("cleaned")
 
 
+def clean_up_when_terminated(begun: share.Event, cleaned: share.Event) -> None:
+    def leave(_signal: int, _frame: object) -> None:
+        cleaned.set()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    begun.set()
+    while True:
+        time.sleep(0.01)
+
+
+def take_no_notice(begun: share.Event) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    begun.set()
+    while True:
+        time.sleep(0.01)
+
+
 class Unreadable:
     """Its pickle cannot be read."""
 

@@ -117,12 +117,13 @@ def test_a_signal_that_was_ignored_stays_ignored(start: Start, name: str) -> Non
 
 # Signals while it runs.
 
+# Many short sleeps: a long one might begin just after the signal.
 CATCHES_CTRL_C = """\
 import time
 try:
     print("ready", flush=True)
     while True:
-        time.sleep(60)
+        time.sleep(0.01)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     raise SystemExit(3)
@@ -141,7 +142,8 @@ def test_ctrl_c_is_the_programs_to_handle(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_program_killed_by_ctrl_c_leaves_its_trace(start: Start, tmp_path: Path) -> None:
-    process = start("trace", "-c", "print('ready', flush=True); import time; time.sleep(600)")
+    program = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"
+    process = start("trace", "-c", program)
     assert process.stdout is not None
     process.stdout.readline()
     os.killpg(process.pid, signal.SIGINT)
@@ -158,7 +160,7 @@ def test_a_signal_to_ungil_reaches_the_program(start: Start, name: str) -> None:
         "import signal as s, sys, time\n"
         f"s.signal(s.{name}, lambda n, _: sys.exit(print('got', n)))\n"
         "print('ready', flush=True)\n"
-        "while True: time.sleep(60)\n"
+        "while True: time.sleep(0.01)\n"
     )
     process = start("trace", "-c", program)
     assert process.stdout is not None

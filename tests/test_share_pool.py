@@ -211,6 +211,9 @@ def test_map_reads_no_further_than_its_buffer(pool: share.Pool) -> None:
     del results
     with pytest.raises(ValueError, match="buffersize must be None or > 0, not 0"):
         pool.map(tasks.square, [1], buffersize=0)
+    wrong: Any = "2"
+    with pytest.raises(TypeError, match="buffersize must be an integer or None, not '2'"):
+        pool.map(tasks.square, [1], buffersize=wrong)
     with pytest.raises(ValueError, match="chunksize must be >= 1, not 0"):
         pool.map(tasks.square, [1], chunksize=0)
 

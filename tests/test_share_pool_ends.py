@@ -80,6 +80,28 @@ def test_killed_workers_fail_what_they_ran() -> None:
         future.result(0)
 
 
+def test_terminated_workers_clean_up_and_their_tasks_fail() -> None:
+    pool = share.Pool(1, "fork", retries=3)
+    begun, cleaned = pool.heap.share(share.Event()), pool.heap.share(share.Event())
+    future = pool.submit(tasks.clean_up_when_terminated, begun, cleaned)
+    assert begun.wait(PATIENCE_S)
+    pool.terminate_workers()
+    with pytest.raises(RuntimeError, match=r"terminate_workers\(\)"):
+        future.result(0)
+    pool.shutdown()
+    assert cleaned.is_set()
+
+
+def test_workers_that_take_no_notice_of_their_termination_can_be_killed() -> None:
+    pool = share.Pool(1, "fork")
+    begun = pool.heap.share(share.Event())
+    pool.submit(tasks.take_no_notice, begun)
+    assert begun.wait(PATIENCE_S)
+    pool.terminate_workers()
+    pool.kill_workers()
+    assert not pool.worker_pids()
+
+
 def test_a_pool_that_nobody_has_ends_and_its_results_come() -> None:
     before = threading.active_count()
     pool = share.Pool(2, "fork")
@@ -145,7 +167,8 @@ try:
             event.wait()
         print("begun", flush=True)
         import time
-        time.sleep({PATIENCE_S})
+        while True:  # One long sleep might begin just after the signal.
+            time.sleep(0.01)
 except KeyboardInterrupt:
     print("interrupted", cleaned["cleaned"], flush=True)""")
     )

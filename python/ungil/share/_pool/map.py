@@ -56,6 +56,8 @@ def mapped(
     """Submit what `buffersize` allows, at once, and return an iterator over the results."""
     if chunksize < 1:
         raise ValueError(f"chunksize must be >= 1, not {chunksize}")
+    if buffersize is not None and not isinstance(buffersize, int):  # pyright: ignore
+        raise TypeError(f"buffersize must be an integer or None, not {buffersize!r}")
     if buffersize is not None and buffersize < 1:
         raise ValueError(f"buffersize must be None or > 0, not {buffersize}")
     end = None if timeout is None else time.monotonic() + timeout

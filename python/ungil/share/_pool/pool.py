@@ -220,6 +220,17 @@ class Pool(PoolTasks):
         """Return the process ids of the current workers."""
         return [*self._core.staff.processes]
 
+    def terminate_workers(self) -> None:
+        """Send SIGTERM to all workers, which may clean up: running and waiting tasks fail.
+
+        They raise BrokenProcessPool, and the pool takes no more. This does not wait for the
+        workers; `shutdown` does, and `kill_workers` ends those that go on.
+        """
+        if not self._core.is_foreign:
+            self._core.close()
+            self._core.staff.is_gentle = True
+            self._core.break_off("terminate_workers() ended the workers")
+
     def kill_workers(self) -> None:
         """End everything at once: running and waiting tasks fail.
 
@@ -228,6 +239,7 @@ class Pool(PoolTasks):
         if not self._core.is_foreign:
             self._core.close()
             self._core.break_off("kill_workers() killed the workers")
+            self._core.staff.kill()
             self._core.staff.join()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

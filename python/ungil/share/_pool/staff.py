@@ -55,6 +55,8 @@ class Staff:
         self.workers: dict[int, Worker] = {}
         self.processes: dict[int, Any] = {}
         """Those that live, by process id."""
+        self.is_gentle = False
+        """Whether the workers of a broken pool are asked to end, not killed."""
         self.warden: threading.Thread | None = None
         self._collector: threading.Thread | None = None
         self._core = core
@@ -129,8 +131,7 @@ class Staff:
     def _join_workers(self, timeout: float | None) -> bool:
         """The same where no thread looks after them."""
         end = None if timeout is None else time.monotonic() + timeout
-        if self._core.broken is not None:
-            self.kill()
+        self._end_if_broken()
         for worker in [*self.workers.values()]:
             worker.process.join(None if end is None else max(0.0, end - time.monotonic()))
             if lives(worker.process):
@@ -217,6 +218,15 @@ class Staff:
         """Kill all workers."""
         for worker in [*self.workers.values()]:
             worker.process.kill()
+
+    def _end_if_broken(self) -> None:
+        if self._core.broken is None:
+            return
+        for worker in [*self.workers.values()]:
+            if self.is_gentle:
+                worker.process.terminate()
+            else:
+                worker.process.kill()
 
     # Processes.
 
@@ -347,8 +357,7 @@ class Staff:
 
     def _dismiss(self) -> None:
         """Let all workers end; those of a broken pool are made to."""
-        if self._core.broken is not None:
-            self.kill()
+        self._end_if_broken()
         self._line.state[STATE] = CLOSING
         self._line.work.release(max(1, len(self.workers)))
         for worker in self.workers.values():
