@@ -148,6 +148,7 @@ def test_the_report_shows_the_best_advice_once(tmp_path: Path) -> None:
     whole = _ungil("advise", trace)
     sure = f"{best['confidence']['level']} confidence: {best['confidence']['because']}"
     assert " ".join(sure.split()) in " ".join(whole.split())
+    assert "(0 to 0" not in whole, "what would wait for no GIL has no range"
 
 
 def test_the_end_of_a_recording_shows_the_first_advice_with_its_command(tmp_path: Path) -> None:

@@ -21,12 +21,26 @@ def page_console(file: TextIO) -> Console:
     return console
 
 
+def line_console(file: TextIO) -> Console:
+    """For people and programs: off a terminal every row is one line, up to `WIDTH_OF_A_LINE`."""
+    width = None if file.isatty() else WIDTH_OF_A_LINE
+    return Console(file=file, highlight=False, width=width)
+
+
 def print_page(file: TextIO, draw: Callable[[Console], None]) -> None:
     """Print what is drawn on a `page_console`, without blanks at the ends of lines.
 
     What the encoding of `file` does not know is replaced. OSError if `file` cannot be written.
     """
-    console = page_console(file)
+    _print(page_console(file), file, draw)
+
+
+def print_lines(file: TextIO, draw: Callable[[Console], None]) -> None:
+    """The same on a `line_console`."""
+    _print(line_console(file), file, draw)
+
+
+def _print(console: Console, file: TextIO, draw: Callable[[Console], None]) -> None:
     with console.capture() as capture:
         draw(console)
     encoding = file.encoding or "utf-8"
@@ -37,9 +51,3 @@ def print_page(file: TextIO, draw: Callable[[Console], None]) -> None:
         text = text.replace("µ", "u").encode(encoding, "replace").decode(encoding)
     file.write(text)
     file.flush()
-
-
-def line_console(file: TextIO) -> Console:
-    """For people and programs: off a terminal every row is one line, up to `WIDTH_OF_A_LINE`."""
-    width = None if file.isatty() else WIDTH_OF_A_LINE
-    return Console(file=file, highlight=False, width=width)

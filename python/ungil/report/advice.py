@@ -68,7 +68,8 @@ def _grid() -> Table:
 
 def _summary(advice: Advice) -> Text:
     text = Text(printable(advice["text"]))
-    if advice["gain"] is not None:
+    # Nobody waits for a GIL that there is not: the sentence says 0, and a range of 0 says no more.
+    if advice["gain"] is not None and advice["gain"]["high"] > 0:
         text.append(f" ({_range(advice['gain'])})", style="dim")
     shell, code = advice["action"]["shell"], advice["action"]["code"]
     for lines, style in ((shell, "cyan"), (None if shell else code, "cyan")):

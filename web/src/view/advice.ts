@@ -114,9 +114,9 @@ function less(gain: Gain | null): string {
   return part >= 0 ? `−${share(part, 1)}` : `+${share(-part, 1)}`;
 }
 
-/** Between what the prediction lies. */
+/** Between what the prediction lies, if it may be other than 0. */
 function range(gain: Gain | null): string {
-  if (!gain) return "";
+  if (!gain || gain.high === 0) return "";
   return ` (between ${amount(gain.low, gain.unit)} and ${amount(gain.high, gain.unit)})`;
 }
 

@@ -1,6 +1,6 @@
 /** Which process and which GIL the page is about. */
 
-import type { Summary } from "../format/summary";
+import type { ProcessSummary, Summary } from "../format/summary";
 import { grouped, plural, seconds } from "../units/numbers";
 import { printable } from "../units/names";
 import { element, name } from "./dom";
@@ -75,6 +75,11 @@ export function processTable(summary: Summary, store: Store): HTMLElement | null
   );
 }
 
+/** Why its GIL was not recorded. Where there was none, its waits without one may have been. */
+function whyNot({ free_threaded: freeThreaded, not_recorded: why }: ProcessSummary): string {
+  return `${freeThreaded ? "" : "not recorded: "}${printable(why ?? "")}`;
+}
+
 function row(summary: Summary, index: number, store: Store): HTMLElement {
   const process = summary.processes[index];
   const gil = summary.gils.findIndex((it) => it.process === index);
@@ -83,7 +88,7 @@ function row(summary: Summary, index: number, store: Store): HTMLElement {
     document.getElementById("timeline")?.scrollIntoView();
   };
   const said = process?.not_recorded
-    ? element("span", { class: "quiet" }, `not recorded: ${printable(process.not_recorded)}`)
+    ? element("span", { class: "quiet" }, whyNot(process))
     : gil < 0
       ? element(
           "span",

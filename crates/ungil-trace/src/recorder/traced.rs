@@ -424,8 +424,8 @@ fn describe(header: &Header, process: ProcessId, pid: u32, at_ns: u64) -> Proces
         ),
         Some(Status::PyPy) => Some("PyPy's GIL does not call libc, so ungil cannot see it"),
         Some(Status::UnknownInterpreter) | None => Some(
-            "this Python does not make the libc calls by which ungil knows a GIL; CPython 2.7 and \
-             3.7 to 3.14 do",
+            "this Python does not make the libc calls by which ungil knows a GIL; CPython 2.7, \
+             and 3.7 or newer, do",
         ),
     };
     Process {

@@ -131,9 +131,10 @@ def _all_checks(asked: list[Path]) -> Iterator[Check]:
 
 
 def _print_table(checks: list[Check]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from ungil.console import print_lines
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
@@ -144,4 +145,5 @@ def _print_table(checks: list[Check]) -> None:
         if check.advice:
             text.append(f"\n{check.advice}", style="dim")
         grid.add_row(Text(check.status, style=STYLES[check.status]), Text(check.name), text)
-    Console(file=sys.stdout, highlight=False).print(grid)
+    # Off a terminal a path is one word, which can be copied.
+    print_lines(sys.stdout, lambda console: console.print(grid))
