@@ -103,7 +103,7 @@ def test_without_advice_the_page_says_how_to_get_it(browser: Browser, convoy: Pa
 def test_where_it_is_not_the_gil_the_page_says_what_it_is(browser: Browser, tmp_path: Path) -> None:
     shown = Shown(browser, page_of(trace(tmp_path, "-c", SLEEPERS).path))
     first = shown.page.locator(".advice-item").first
-    assert first.locator(".kind").inner_text() == "nothing to gain here"
+    assert first.locator(".kind").inner_text() == "not the GIL"
     assert "not the GIL" in first.locator("h3").inner_text()
     assert "no prediction" in first.locator(".sure").inner_text()
 

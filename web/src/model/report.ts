@@ -80,6 +80,43 @@ export interface GilReport {
   long_holds_count?: number;
 }
 
+/** How a thread was woken by another, or by itself; by whom is unknown after a timeout. */
+export interface Waker {
+  tid: number | null;
+  name: string | null;
+  count: number;
+  waited_s: number;
+  frame?: string | null;
+  user_frame?: string | null;
+}
+
+/** The waits of a thread for one lock without a GIL. */
+export interface ParkedAt {
+  tid: number;
+  name: string;
+  cause: string;
+  of: string | null;
+  count: number;
+  waited_s: number;
+  max_ms: number;
+  places: { frame: string; user_frame?: string | null; waited_s: number }[];
+  wakers: Waker[];
+}
+
+/** What a thread waited for without a GIL, by cause. */
+export interface ParkedThread {
+  tid: number;
+  name: string;
+  causes: { cause: string; waited_s: number; parks: { count: number } }[];
+}
+
+/** The waits of a process without a GIL. */
+export interface Parks {
+  threads: ParkedThread[];
+  waits: ParkedAt[];
+  pauses: { count: number; stopped_s: number; max_ms: number; collections?: number };
+}
+
 /** One process image. */
 export interface ProcessReport {
   pid: number;
@@ -90,6 +127,7 @@ export interface ProcessReport {
   startup_s?: number | null;
   not_recorded?: string | null;
   free_threaded?: { gil: string | null; gil_on_s: number | null } | null;
+  parks?: Parks | null;
   policy?: string | null;
   switch_interval_ms?: number | null;
   gils: GilReport[];

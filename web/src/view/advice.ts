@@ -15,10 +15,16 @@ const KINDS: Record<string, string> = {
   "to-a-process": "another process",
   "let-go": "release the GIL",
   "free-threaded": "free-threaded Python",
-  "not-the-gil": "nothing to gain here",
 };
+const NOTHING = "nothing to gain here";
 /** How long a button says that it has copied, in ms. */
 const COPIED_FOR = 2000;
+
+/** What kind of advice it is. */
+function label({ kind, text }: Advice): string {
+  if (kind === "not-the-gil") return text.startsWith(NOTHING) ? NOTHING : "not the GIL";
+  return KINDS[kind] ?? printable(kind);
+}
 
 /** The section; it says how to get advice where there is none. */
 export function adviceSection(summary: Summary): HTMLElement {
@@ -69,7 +75,7 @@ function quoted(word: string): string {
 /** A piece of advice: a line that opens. The first one is open. */
 function item(advice: Advice, index: number): HTMLElement {
   const { headline, rest } = parts(advice);
-  const kind = KINDS[advice.kind] ?? printable(advice.kind);
+  const kind = label(advice);
   const isNotGil = advice.kind === "not-the-gil";
   return element(
     "li",
@@ -97,9 +103,10 @@ function item(advice: Advice, index: number): HTMLElement {
 }
 
 /** What to do, and what that is predicted to gain. */
-function parts({ kind, text: said, gain }: Advice): { headline: string; rest: string } {
+function parts(advice: Advice): { headline: string; rest: string } {
+  const { kind, text: said, gain } = advice;
   // What its label says already.
-  const again = `${KINDS[kind] ?? ""}: `;
+  const again = `${label(advice)}: `;
   const text = said.startsWith(again) ? said.slice(again.length) : said;
   const at = kind === "not-the-gil" || !gain ? -1 : text.lastIndexOf(": ");
   return at < 0

@@ -15,6 +15,7 @@ import { help, listenToKeys } from "./keyboard";
 import { readLink, writeLink } from "./link";
 import { Measured } from "./measured";
 import { footer, notes } from "./notes";
+import { parksSection, showParks } from "./parks";
 import { Picking } from "./picking";
 import { gilChoice, processTable } from "./processes";
 import { Rest } from "./rest";
@@ -45,6 +46,7 @@ export class Page {
   readonly #dialog = help();
   readonly #words = element("p", { id: "timeline-words", class: "unseen", "aria-live": "polite" });
   readonly #worst = element("p", { class: "worst" });
+  readonly #parks: HTMLElement | null;
   #shownGil = -1;
   #showing: Promise<void> = Promise.resolve();
 
@@ -74,6 +76,7 @@ export class Page {
       },
     });
     this.#findings = new Findings(summary, store);
+    this.#parks = parksSection(summary);
     const rest = new Rest(
       store,
       () => {
@@ -102,6 +105,7 @@ export class Page {
   async load(): Promise<void> {
     const { client, store, summary } = this.#context;
     void client.sendBlocks(document);
+    if (this.#parks) void this.#showParks(this.#parks);
     if (!summary.gils.length) return;
     await this.#showGil(store.now.gil);
     const linked = readLink(location.hash).pick;
@@ -135,6 +139,7 @@ export class Page {
         {},
         this.#findings.element,
         adviceSection(summary),
+        this.#parks,
         !isEmpty && this.#scope.element,
         !isEmpty &&
           element(
@@ -184,6 +189,10 @@ export class Page {
       this.#words,
       this.#picking.detail,
     );
+  }
+
+  async #showParks(place: HTMLElement): Promise<void> {
+    showParks(place, await this.#context.client.ask("report", {}));
   }
 
   async #showGil(index: number): Promise<void> {
