@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ LIBRARIES = [
     *("prometheus-client", "pyarrow", "requests", "trio", "uvicorn"),
 ]
 # Variants of single tests, by the package that each needs.
-VARIANTS = {"uvloop": "uvloop", "gevent": "green"}
+VARIANTS = {"uvloop": "uvloop", "gevent": "green", "nornir_netmiko": "connections_of_plugins"}
 # PyO3 builds for 3.14t and later alone; what we use of it is the same in 3.13t.
 WITHOUT_VERSION_CHECK = {"UNSAFE_PYO3_SKIP_VERSION_CHECK": "1"}
 GIL_IS_OFF = """\
@@ -122,6 +123,9 @@ def imports(file: Path) -> frozenset[str]:
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module.partition(".")[0])
+        elif isinstance(node, ast.AnnAssign):
+            # `ray: Any = import_module("ray")`
+            names.update(re.findall(r"import_module\('(\w+)", ast.unparse(node)))
     beside = {name: TESTS / f"{name}.py" for name in names if (TESTS / f"{name}.py").exists()}
     return frozenset(names - beside.keys()).union(*map(imports, beside.values()))
 

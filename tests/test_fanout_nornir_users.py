@@ -198,7 +198,7 @@ def test_a_green_thread_whose_time_is_over_ends_and_what_it_had_is_kept() -> Non
     assert first.result == "spine1"
 
 
-def test_an_unpatched_program_is_told_so_by_the_run() -> None:
+def test_the_run_for_green_threads_tells_an_unpatched_program() -> None:
     with pytest.raises(RuntimeError, match="needs a program that gevent has patched"):
         nornir(UngilRunner(mode="green")).run(plain)
 

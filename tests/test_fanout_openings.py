@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import pytest
+from suite import PATIENCE_S
 
 from ungil.fanout import Fanout, fanout, sleep
 
@@ -106,7 +107,9 @@ def test_threads_that_only_sleep_begin_200_at_once() -> None:
 
     def nap(item: int) -> None:
         begun.append(item)
-        time.sleep(2)
+        until_s = time.monotonic() + PATIENCE_S
+        while len(begun) < 200 and time.monotonic() < until_s:
+            time.sleep(0.2)
         before_the_first_end.append(len(begun))
 
     assert all(outcome.ok for outcome in fanout(nap, range(200), mode="threads"))

@@ -13,7 +13,9 @@ import ungil
 
 PROGRAM = Path(__file__).parent / "programs" / "deep.py"
 WHERE = Path(ungil.__file__).parent.parent
-KILOBYTES = [48, 64, 512]
+# CPython 3.14 starts no thread on so small a stack, or compiles nothing there.
+KILOBYTES_BEFORE_3_14 = [48, 64]
+KILOBYTES = [*KILOBYTES_BEFORE_3_14, 512, 0]
 BORROWERS = [it for it in pythons("3.11", "3.12", "3.13", "this") if it.can_borrow]
 
 
@@ -27,8 +29,16 @@ def outcomes(python: Python, stack: int, depth: int, *cases: str) -> dict[str, s
     return dict(line.split(": ") for line in done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("python", BORROWERS, ids=str)
-@pytest.mark.parametrize("kilobytes", [*KILOBYTES, 0])
+@pytest.mark.parametrize(
+    ("python", "kilobytes"),
+    [
+        (python, kilobytes)
+        for python in BORROWERS
+        for kilobytes in KILOBYTES
+        if python.version < (3, 14) or kilobytes not in KILOBYTES_BEFORE_3_14
+    ],
+    ids=str,
+)
 def test_what_is_too_deep_is_a_recursion_error(python: Python, kilobytes: int) -> None:
     for depth in [110, 9_000]:
         came = outcomes(python, kilobytes * 1024, depth)
@@ -41,7 +51,7 @@ def test_what_is_too_deep_is_a_recursion_error(python: Python, kilobytes: int) -
 
 @pytest.mark.parametrize("python", BORROWERS, ids=str)
 def test_what_is_not_deep_is_done_on_the_smallest_stack(python: Python) -> None:
-    came = outcomes(python, 48 * 1024, 3)
+    came = outcomes(python, 48 * 1024 if python.version < (3, 14) else 512 * 1024, 3)
     assert set(came.values()) == {"done"}, came
 
 

@@ -8,6 +8,8 @@ Not of it: those of managers that a program registers types with, or reaches ove
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
 import unittest
 from importlib import import_module
 from typing import Any
@@ -26,20 +28,38 @@ NO_SERVER = "it expects the error of a server"
 NOT_SHARED = "it puts an exception into a shared list, which is refused"
 NAMED = "it says its state in other words"
 SLOW = "it waits for seconds"
+PROXIES = "it wants proxies of multiprocessing's own classes"
 
 
-class Managed(suites.ManagerMixin):
+class Forking:
+    """Processes that the tests start are forked: other ones would have to import our classes."""
+
+    _method: str | None
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls._method = multiprocessing.get_start_method(allow_none=True)
+        multiprocessing.set_start_method("fork", force=True)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        multiprocessing.set_start_method(cls._method, force=True)
+
+
+class Managed(Forking, suites.ManagerMixin):
     """What stands in for multiprocessing.Manager's objects in the tests."""
 
     manager: share.Manager
 
     @classmethod
     def setUpClass(cls) -> None:
+        super().setUpClass()
         cls.manager = share.Manager(max_size=1 << 28)
 
     @classmethod
     def tearDownClass(cls) -> None:
         cls.manager.shutdown()
+        super().tearDownClass()
 
 
 def case(name: str, **omitted: str) -> type[unittest.TestCase]:
@@ -60,8 +80,15 @@ TestBarrier = case(
     "_TestBarrier",
 )
 TestPool = case("_TestPool", test_make_pool=NO_SERVER, test_map_async_callbacks=NOT_SHARED)
+TYPES = expected_failures(
+    suites.TestSyncManagerTypes,
+    # Since 3.14 they look at the classes.
+    {**dict.fromkeys(["test_dict", "test_list", "test_set"], PROXIES), "test_set_init": NO_SERVER}
+    if sys.version_info >= (3, 14)
+    else {},
+)
 TestSyncManagerTypes = type(
     "TestSyncManagerTypes",
-    (suites.TestSyncManagerTypes,),
-    {"__module__": __name__, "manager_class": share.Manager},
+    (Forking, suites.TestSyncManagerTypes),
+    {"__module__": __name__, "manager_class": share.Manager, **TYPES},
 )

@@ -40,6 +40,7 @@ class TestRLock(lock_tests.RLockTests):
     # It says it in other words.
     test_repr = None
     test_locked_repr = None
+    test_repr_count = None
 
 
 class TestEvent(lock_tests.EventTests):

@@ -11,6 +11,7 @@ from ungil.share._dict import dict
 from ungil.share._heap import Heap
 from ungil.share._list import list
 from ungil.share._queue import Queue
+from ungil.share._set import set
 from ungil.share._sync import (
     Barrier,
     BoundedSemaphore,
@@ -274,6 +275,10 @@ class Manager:
     def list(self, items: Iterable[T] = (), /) -> list[T]:
         """Make a shared list."""
         return self.heap.share(builtins.list(items))
+
+    def set(self, items: Iterable[T] = (), /) -> set[T]:
+        """Make a shared set. The standard library's managers have this since Python 3.14."""
+        return self.heap.share(builtins.set(items))
 
     def Namespace(self, **attributes: Any) -> Namespace:
         """Make an object with shared attributes."""
