@@ -55,12 +55,13 @@ MUSL_COMPILER = """\
 """
 SAYS_KIND = """\
 import sys, sysconfig
-is_musl = "ld-musl" in open("/proc/self/maps").read()
+# Its loader is a link to its library where Debian has them.
+maps = open("/proc/self/maps").read()
+is_musl = "/ld-musl-" in maps or "-linux-musl/" in maps
 if not is_musl:
     import bz2, ctypes, lzma, sqlite3, ssl, uuid, zlib
 if "_ssl" in sys.builtin_module_names:
     import tkinter
-maps = open("/proc/self/maps").read()
 libraries = ["libpython", "libcrypto", "libssl", "libsqlite3", "libtcl", "libtk", "libffi"]
 print("free-threaded" if sysconfig.get_config_var("Py_GIL_DISABLED") else "has a GIL", end=", ")
 print("musl" if is_musl else "glibc", end=", ")

@@ -149,7 +149,8 @@ def nap_and_say(seconds: float, word: str) -> None:
 def clean_up(begun: share.Event, cleaned: share.dict[str, int]) -> None:
     try:
         begun.set()
-        threading.Event().wait()
+        while True:  # One long wait might begin just after the signal.
+            time.sleep(0.01)
     finally:
         cleaned.incr("cleaned")
 
