@@ -159,7 +159,7 @@ def _print_rows(rows: list[Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ungil.console import line_console
+    from ungil.console import print_lines
 
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("HEAP", "SIZE", "AT MOST", "MADE", "PROCESSES"):
@@ -177,14 +177,14 @@ def _print_rows(rows: list[Row]) -> None:
         made = _when(row["created"] or 0)
         sizes = size(row["used_bytes"] or 0), size(row["max_bytes"] or 0)
         grid.add_row(Text(row["name"]), *sizes, made, text)
-    line_console(sys.stdout).print(grid)
+    print_lines(sys.stdout, lambda console: console.print(grid))
 
 
 def _print_statistics(name: str, told: Statistics) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ungil.console import line_console
+    from ungil.console import print_lines
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
@@ -217,7 +217,7 @@ def _print_statistics(name: str, told: Statistics) -> None:
         holder = f"held by process {lock.pid}" if lock.pid else "held by a process"
         dead = "" if lock.alive else ", which is dead: the next process that wants the lock gets it"
         grid.add_row("lock", Text(f"{lock.guards}, {holder}{dead}"))
-    line_console(sys.stdout).print(grid)
+    print_lines(sys.stdout, lambda console: console.print(grid))
 
 
 def _print_json(**told: Any) -> None:
