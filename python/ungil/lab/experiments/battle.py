@@ -123,10 +123,13 @@ def _fought(interpreter: Interpreter, process: Process, report: Report, wall_s: 
 
 
 def _picture(process: Process, trace: Path) -> Measured:
-    """Who held when, in the middle of the run: slot by slot, and stretch by stretch."""
+    """Who held when, in the middle of the count: slot by slot, and stretch by stretch."""
     from ungil._native import trace_stretches
 
-    middle_ns = int(process.get("duration_s", 0.0) * 0.5e9)
+    # Of the time in which there are threads: on a busy machine a start may take as long.
+    startup_s = process.get("startup_s") or 0.0
+    counting_s = process.get("duration_s", 0.0) - startup_s
+    middle_ns = int((process.get("started_s", 0.0) + startup_s + counting_s / 2) * 1e9)
     until_ns = middle_ns + SLOTS * SLOT_NS
     number_of = {tid: number for number, tid in enumerate(_counting(process), 1)}
     holds = merged(
