@@ -6,11 +6,11 @@ use std::fs;
 
 use crate::origin::is_users_library;
 
-/// Their files, sorted; empty if the process cannot be read. Costs up to a few milliseconds in a
-/// process with very many mappings.
-pub fn users_libraries(pid: u32) -> Vec<String> {
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    in_maps(&String::from_utf8_lossy(&maps))
+/// Their files, sorted; `None` if the process cannot be read, or has no memory any more because it
+/// is ending. Costs up to a few milliseconds in a process with very many mappings.
+pub fn users_libraries(pid: u32) -> Option<Vec<String>> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
+    Some(in_maps(&String::from_utf8_lossy(&maps)))
 }
 
 /// As in `/proc/PID/maps`, see proc_pid_maps(5): the file is the sixth word, with its spaces.
@@ -26,6 +26,21 @@ fn in_maps(maps: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_process_that_has_ended_nothing_is_known() {
+        let mut child = std::process::Command::new("true").spawn().expect("true starts");
+        let ended = loop {
+            // It has no memory any more, but it is there until somebody waits for it.
+            let state = fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("a child");
+            if state.contains(") Z ") {
+                break child.id();
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(users_libraries(ended), None);
+        child.wait().expect("it has ended");
+    }
 
     #[test]
     fn each_library_of_the_user_is_listed_once() {

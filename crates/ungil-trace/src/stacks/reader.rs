@@ -16,8 +16,10 @@ use super::{Sample, StackError, ThreadName};
 use crate::clock::now_ns;
 use crate::free_threaded::FreeThreaded;
 
-/// Between two looks at the libraries of a process.
-const LIBRARIES_EVERY: Duration = Duration::from_secs(1);
+/// A look at the libraries of a process is followed by so many times as long without one,
+const LIBRARIES_REST: u32 = 100;
+/// but not by less or more than this.
+const LIBRARIES_EVERY: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 
 /// A process whose stacks can be read.
 ///
@@ -27,7 +29,7 @@ pub struct StackReader {
     pub(super) pid: u32,
     pub(super) inside: Inside,
     libraries: Vec<String>,
-    /// When they were looked up.
+    /// When they may be looked up again.
     libraries_at: Option<Instant>,
     /// Once they are asked for.
     natives: Option<NativeStacks>,
@@ -127,11 +129,15 @@ impl StackReader {
 
     /// The libraries of the user if they have changed; not looked up at every sample.
     fn changed_libraries(&mut self) -> Option<Vec<String>> {
-        if self.libraries_at.is_some_and(|at| at.elapsed() < LIBRARIES_EVERY) {
+        let begun = Instant::now();
+        if self.libraries_at.is_some_and(|at| begun < at) {
             return None;
         }
-        self.libraries_at = Some(Instant::now());
         let libraries = users_libraries(self.pid);
+        let [least, most] = LIBRARIES_EVERY;
+        self.libraries_at =
+            Some(Instant::now() + (begun.elapsed() * LIBRARIES_REST).clamp(least, most));
+        let libraries = libraries?;
         (libraries != self.libraries).then(|| {
             self.libraries.clone_from(&libraries);
             libraries
