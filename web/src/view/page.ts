@@ -2,6 +2,7 @@
 
 import type { Summary } from "../format/summary";
 import type { Range } from "../model/range";
+import type { FullReport } from "../model/report";
 import type { Found } from "../model/search";
 import { Client } from "../worker/client";
 import { adviceSection } from "./advice";
@@ -47,6 +48,7 @@ export class Page {
   readonly #words = element("p", { id: "timeline-words", class: "unseen", "aria-live": "polite" });
   readonly #worst = element("p", { class: "worst" });
   readonly #parks: HTMLElement | null;
+  #asked: Promise<FullReport> | null = null;
   #shownGil = -1;
   #showing: Promise<void> = Promise.resolve();
 
@@ -105,12 +107,17 @@ export class Page {
   async load(): Promise<void> {
     const { client, store, summary } = this.#context;
     void client.sendBlocks(document);
-    if (this.#parks) void this.#showParks(this.#parks);
+    const parks = this.#parks;
+    if (parks) {
+      void this.#wholeReport().then((report) => {
+        showParks(parks, report);
+      });
+    }
     if (!summary.gils.length) return;
     await this.#showGil(store.now.gil);
     const linked = readLink(location.hash).pick;
     if (linked) void this.#picking.pick(linked.lane, { from: linked.at, to: linked.at + 1 });
-    void client.ask("report", {}).then((report) => {
+    void this.#wholeReport().then((report) => {
       this.#context.report = report;
       this.#measured.update();
     });
@@ -191,8 +198,9 @@ export class Page {
     );
   }
 
-  async #showParks(place: HTMLElement): Promise<void> {
-    showParks(place, await this.#context.client.ask("report", {}));
+  /** The report, which is asked for once. */
+  #wholeReport(): Promise<FullReport> {
+    return (this.#asked ??= this.#context.client.ask("report", {}));
   }
 
   async #showGil(index: number): Promise<void> {

@@ -222,11 +222,11 @@ class Staff:
     def _end_if_broken(self) -> None:
         if self._core.broken is None:
             return
+        if not self.is_gentle:
+            self.kill()
+            return
         for worker in [*self.workers.values()]:
-            if self.is_gentle:
-                worker.process.terminate()
-            else:
-                worker.process.kill()
+            worker.process.terminate()
 
     # Processes.
 
