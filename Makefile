@@ -24,7 +24,7 @@ TEST_TOOLS := $(VENV)/test.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
 # is a real program that loads its Python later; a real Prometheus scrapes the examples; programs of
-# another libc, and of 32 bits, are children.
+# another libc, and of 32 bits, are children; pages tell readers to type ssh, jq, and a line of zsh.
 SYSTEM_TOOLS := $(VENV)/system.stamp
 # The tools of the page's front end, as web/package-lock.json has them.
 WEB_TOOLS := web/node_modules/.package-lock.json
@@ -378,6 +378,9 @@ $(SYSTEM_TOOLS): | $(VENV)/made.stamp
 		|| command -v google-chrome >/dev/null || missing+=(chromium); \
 	command -v prometheus >/dev/null || missing+=(prometheus); \
 	command -v musl-gcc >/dev/null || missing+=(musl-tools); \
+	command -v ssh >/dev/null || missing+=(openssh-client); \
+	command -v jq >/dev/null || missing+=(jq); \
+	command -v zsh >/dev/null || missing+=(zsh); \
 	[[ $$(uname -m) != x86_64 || -e /lib/ld-linux.so.2 ]] || missing+=(libc6-i386); \
 	if ! command -v uwsgi >/dev/null || uwsgi --plugin python3 --version 2>&1 | grep -q UNABLE; \
 		then missing+=(uwsgi-core uwsgi-plugin-python3); fi; \

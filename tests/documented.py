@@ -6,10 +6,12 @@ before the block, which readers do not see, says what is not as usual:
     <!-- not run: it takes a minute -->
     <!-- compare: a phrase | another one -->    only these must be printed, as they stand there
     <!-- exit: 1 -->                            the status of its last command
+    <!-- exit: 1; compare: a phrase -->         both
 
 Without `compare` every line has to be printed, with other numbers; `...` stands for any lines.
 What a reader is told in passing counts for `everything_typed`, too: `pip install waitress` in a
-sentence, and the blocks without prompts that README has.
+sentence, and the blocks without prompts that README and the help of commands have. Usage lines,
+with `[OPTIONS]` in them, are no commands.
 """
 
 from __future__ import annotations
@@ -28,8 +30,11 @@ from typing import NamedTuple
 from suite import PATIENCE_S
 
 BLOCK = re.compile(r"(?:<!-- (?P<said>[^<]*?) -->\n)?^```console\n(?P<text>.*?)^```", re.M | re.S)
-# A block of README: commands without a prompt, each with a comment.
-PLAIN = re.compile(r"^```\n(?P<text>(?:(?:ungil|pip|make|python3?|git|cd) .*\n|#.*\n)+)^```", re.M)
+# A block of commands without a prompt, each with a comment.
+STARTS = r"(?:(?:ungil|pip|make|python3?|git|cd|grep|source) .*|ungil|#.*)"
+PLAIN = re.compile(rf"^```\n(?P<text>(?:{STARTS}\n)+)^```", re.M)
+# What explains a command in the help of ungil, which needs no `#`.
+EXPLAINED = re.compile(r" {2,}(?![ #]).*")
 IN_PASSING = re.compile(r"`(?P<text>(?:pip install |python examples/)[^`\n]+)`")
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?: ?(?:ns|us|µs|ms|s|min|%|[kKMG]i?B|B)(?!\w))?")
 # Between the output of a command and its status; no program prints it.
@@ -55,8 +60,8 @@ def everything_typed(text: str) -> list[Command]:
         for block in pattern.finditer(outside):
             line = outside.count("\n", 0, block.start("text")) + 1
             for number, typed in enumerate(block["text"].splitlines()):
-                if not typed.startswith("#"):
-                    found.append(Command(line + number, typed, [], [], 0))
+                if not typed.startswith("#") and "[OPTIONS]" not in typed:
+                    found.append(Command(line + number, EXPLAINED.sub("", typed), [], [], 0))
         outside = pattern.sub(lambda block: "\n" * block[0].count("\n"), outside)
     return sorted(found)
 
@@ -65,8 +70,9 @@ def commands(text: str, also_not_run: bool = False) -> list[Command]:
     """All commands of a document that are run, in their order."""
     found: list[Command] = []
     for block in BLOCK.finditer(text):
-        kind, _, said = (block["said"] or "").partition(": ")
-        if kind == "not run" and not also_not_run:
+        parts = re.split(r"; (?=compare: |exit: )", block["said"] or "")
+        said = {kind: rest for kind, _, rest in (part.partition(": ") for part in parts)}
+        if "not run" in said and not also_not_run:
             continue
         line = text.count("\n", 0, block.start("text")) + 1
         typed = re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]
@@ -74,8 +80,8 @@ def commands(text: str, also_not_run: bool = False) -> list[Command]:
             command, *shown = part.rstrip("\n").split("\n")
             while shown and shown[0].startswith("> "):
                 command += "\n" + shown.pop(0).removeprefix("> ")
-            ends = said if kind == "exit" and number == len(typed) - 1 else "0"
-            phrases = said.split(" | ") if kind == "compare" else []
+            ends = said.get("exit", "0") if number == len(typed) - 1 else "0"
+            phrases = said["compare"].split(" | ") if "compare" in said else []
             here = [it for it in phrases if it in flat("\n".join(shown))]
             found.append(Command(line, command, shown, here, int(ends)))
             line += part.count("\n")

@@ -23,7 +23,9 @@ ANSWERS = 50
 
 FILES = {
     "app.py": '''\
-"""A web application."""
+"""A web application; run as a program, it answers beside threads that compute."""
+
+import threading
 
 
 def app(environ, start_response):
@@ -32,8 +34,29 @@ def app(environ, start_response):
     return [str(sum(range(100_000))).encode()]
 
 
-if __name__ == "__main__":
+def compute(over):
+    """What a thread does beside the answers, again and again."""
+    while not over.wait(0.001):
+        sum(range(100_000))
+
+
+def resize():
+    """A long computation that keeps the GIL."""
+    return sum(range(20_000_000))
+
+
+def main():
+    """Answers once."""
+    over = threading.Event()
+    for name in ("worker-1", "worker-2", "report-1"):
+        threading.Thread(target=compute, args=(over,), name=name).start()
+    resize()
     print(*app({}, lambda *_: None))
+    over.set()
+
+
+if __name__ == "__main__":
+    main()
 ''',
     "backups.py": '''\
 """What she does to each of her hosts."""

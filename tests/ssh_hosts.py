@@ -12,6 +12,7 @@ nothing but the command and the address, so that each outcome can be checked.
 | `sessions`     | how many connections are open now, all ports together |
 | `exit STATUS`  | nothing, and that status |
 | `show version` | some lines |
+| `uptime`, `df` | as a host of Linux, where every host answers the same |
 
 | port      | behaviour |
 |-----------|-----------|
@@ -88,6 +89,10 @@ class Hosts:
                 return "", int(status)
             case ["show", "version"]:
                 return f"Loopback OS, version 1.0\nhostname {address}\nuptime is 5 minutes\n", 0
+            case ["uptime", *rest]:
+                return "up 3 days\n" if rest == ["-p"] else " 12:03:41 up 3 days\n", 0
+            case ["df"]:
+                return "Filesystem 1K-blocks Used\ntmpfs 1024 0\n", 0
             # What clients of network devices send before anything else.
             case ["terminal" | "term", *_] | []:
                 return "", 0

@@ -1,7 +1,7 @@
 //! Which threads a simulation has, and what each of them does.
 
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, Successor, Thread};
+use crate::demand::{Burst, Demand, Link, Successor, Thread, Unanswered};
 use crate::lengths::scaled;
 use crate::rules::{Change, Rules};
 use std::ops::Range;
@@ -18,6 +18,7 @@ pub(crate) struct Planned {
     /// Which thread begins after its end, and how long after.
     pub(crate) successor: Option<(usize, u64)>,
     bursts: Arc<[Burst]>,
+    unanswered: Arc<[Unanswered]>,
     /// Where it begins.
     first: usize,
     /// What it does again and again.
@@ -38,11 +39,13 @@ pub(crate) struct Planned {
 }
 
 /// One use of the GIL in a simulation, and the time away from it that follows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Use {
     pub(crate) wall_ns: u64,
     /// The part of it in which the thread runs.
     pub(crate) runs_ns: u64,
+    /// The parts of it, from and to, in which the thread does not let go whoever asks.
+    pub(crate) unanswered_ns: Vec<[u64; 2]>,
     /// Then it runs without the GIL,
     pub(crate) away_runs_ns: u64,
     /// and sleeps, unless it waits for another.
@@ -135,6 +138,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 begins_ns: Some(thread.begins_ns),
                 successor: None,
                 bursts: thread.bursts.clone(),
+                unanswered: thread.unanswered.clone(),
                 first,
                 again: again.clone(),
                 work,
@@ -213,13 +217,14 @@ impl Planned {
         let (mut next, mut round) = (self.first, 0);
         std::iter::from_fn(move || {
             let mut burst = *self.bursts.get(next)?;
+            let number = next;
             next += 1;
             if let Some(again) = self.again.as_ref().filter(|again| again.uses.end == next) {
                 (burst.away_ns, burst.after) = (again.away_ns, again.after);
                 next = again.uses.start;
                 round += 1;
             }
-            Some(self.changed(&burst, round))
+            Some(self.changed(&burst, number, round))
         })
     }
 
@@ -233,7 +238,7 @@ impl Planned {
         })
     }
 
-    fn changed(&self, burst: &Burst, round: usize) -> Use {
+    fn changed(&self, burst: &Burst, number: usize, round: usize) -> Use {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
         let runs_ns = scaled(burst.held_ns - not_run_ns, self.work);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
@@ -241,9 +246,15 @@ impl Planned {
         if self.away_runs_ns > LEAST_SLEEP_NS && burst.away_ns - away_runs_ns < LEAST_SLEEP_NS {
             away_runs_ns = burst.away_ns;
         }
+        let wall_ns = runs_ns.saturating_add(not_run_ns);
+        let of_wall = |ns: u64| scaled(ns, wall_ns as f64 / burst.held_ns.max(1) as f64);
+        let first = self.unanswered.partition_point(|it| (it.burst as usize) < number);
+        let unanswered = self.unanswered[first..].iter();
+        let unanswered = unanswered.take_while(|it| it.burst as usize == number);
         Use {
-            wall_ns: runs_ns.saturating_add(not_run_ns),
+            wall_ns,
             runs_ns,
+            unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),
             away_runs_ns,
             sleeps_ns: burst.away_ns - away_runs_ns,
             until: burst.after.filter(|_| !self.is_copy).and_then(|it| self.until(it, round)),

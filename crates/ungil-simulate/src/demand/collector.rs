@@ -152,8 +152,7 @@ impl Collector {
         for seat in &mut gil.seats {
             seat.ends(ended_ns);
         }
-        let is_stock = settings.policy == Policy::Stock;
-        let mut settled: Vec<_> = gil.seats.iter_mut().map(|seat| seat.settle(is_stock)).collect();
+        let mut settled: Vec<_> = gil.seats.iter_mut().map(|seat| seat.settle(settings)).collect();
         resolve_links(&gil.seats, &mut settled, |seat| self.is_told(seat));
         let (seats, settled): (Vec<_>, Vec<_>) = std::mem::take(&mut gil.seats)
             .into_iter()
@@ -165,7 +164,7 @@ impl Collector {
         begins.sort_unstable();
         let in_company_ns = begins.get(1).copied().unwrap_or(began_ns);
         let middle = middle(&(in_company_ns..ended_ns));
-        let all_answers = merged(seats.iter().map(|seat| &seat.answers));
+        let all_answers = merged(settled.iter().map(|settled| &settled.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
         let all_wake_ups = merged(settled.iter().map(|settled| &settled.wake_ups));
         let usual_ns = all_wake_ups.median_ns().unwrap_or(0).max(WAKE_UP_NS * 2 / 3);
@@ -183,9 +182,8 @@ impl Collector {
         let mut waits = Lengths::default();
         let mut returns = Lengths::default();
         let mut gone_at_ns = Vec::new();
-        for (mut seat, Settled { bursts, wanted_at_ns, wake_ups, switches, .. }) in
-            seats.into_iter().zip(settled)
-        {
+        for (seat, settled) in seats.into_iter().zip(settled) {
+            let Settled { bursts, wanted_at_ns, answers, wake_ups, switches, .. } = settled;
             let named = self.threads.get(&seat.thread)?;
             lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
             waits.merge(&seat.waits);
@@ -193,7 +191,7 @@ impl Collector {
             let gone_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
             let steady = Steady::of(&bursts, &wanted_at_ns, gone_ns, &middle);
             let mut thread = thread(&seat, named, known, bursts, steady);
-            let answers = std::mem::take(&mut seat.answers);
+            thread.unanswered = settled.unanswered.into();
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.wake_ups = match wake_ups.count() {
                 ..ENOUGH => all_wake_ups[usize::from(seat.never_blocks())].clone(),
@@ -295,6 +293,7 @@ fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady:
         main: named.tid == known.process.pid,
         begins_ns: begins_ns.saturating_sub(began_ns),
         bursts: bursts.into(),
+        unanswered: [].into(),
         successor: None,
         steady,
         follows: seat.evidence.is_enough(),

@@ -152,9 +152,6 @@ impl Gil {
         if asked {
             self.forced += 1;
             self.left = Some(index);
-            if asked_ns.is_some() {
-                self.seats[index].answers.whole(asked_for_ns);
-            }
         }
         self.freed_ns = at_ns;
         let first = self.first_in_line();

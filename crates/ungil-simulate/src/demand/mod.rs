@@ -59,13 +59,15 @@ pub struct Thread {
     pub(crate) successor: Option<Successor>,
     /// What it did, in its order.
     pub bursts: Arc<[Burst]>,
+    /// Where it kept the GIL though it was asked for it, in the order of the bursts.
+    pub(crate) unanswered: Arc<[Unanswered]>,
     /// What of that it would do again and again if the run went on.
     pub steady: Steady,
     /// Whether it mostly waits for other threads of the program.
     pub follows: bool,
     /// Which part (of 1) of the time away from the GIL it had a processor.
     pub away_ran: f64,
-    /// How long it took to let go of the GIL after it was asked.
+    /// How long it took to let go of the GIL after it was asked, where that is not `unanswered`.
     pub(crate) answers: Arc<Delays>,
     /// How long it took from a release that woke it to having the GIL.
     pub(crate) wake_ups: Arc<Delays>,
@@ -87,6 +89,15 @@ pub struct Burst {
     pub away_ns: u64,
     /// What it waited for in that time, where another thread of the program seems to have woken it.
     pub(crate) after: Option<Link>,
+}
+
+/// A part of a burst in which the thread did not let go though it was asked: native code. From and
+/// to so many nanoseconds with the GIL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unanswered {
+    pub(crate) burst: u32,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
 }
 
 /// What the machine took, between the threads.

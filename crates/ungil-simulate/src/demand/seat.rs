@@ -1,10 +1,11 @@
 //! One thread at one GIL, as the events of a trace come in.
 
-use super::Burst;
 use super::links::{Evidence, Link};
+use super::{Burst, Unanswered};
 use crate::delays::Seen;
 use crate::lengths::Lengths;
 use std::collections::VecDeque;
+use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::record::{KernelCount, ThreadId};
 
 /// A thread that lets go so soon after it was asked does so because of that.
@@ -15,6 +16,10 @@ const CALLS: f64 = 0.5;
 /// A thread that was woken so long ago, and did not get the GIL, sleeps again. One that is woken
 /// sooner may be on its way.
 const SLEEPS_AGAIN_NS: u64 = 40_000;
+/// What left a drop request unanswered for so many switch intervals, and for so long, certainly was
+/// native code: each such call is in the recording, if a thread waited.
+const NATIVE_INTERVALS: u64 = 2;
+const NATIVE_NS: u64 = 10_000_000;
 /// As many of the kernel's counts of a hold are kept.
 const MOST_COUNTS: usize = 64;
 
@@ -57,10 +62,13 @@ struct Piece {
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) bursts: Vec<Burst>,
+    pub(super) unanswered: Vec<Unanswered>,
     /// When it wanted the GIL for each.
     pub(super) wanted_at_ns: Vec<u64>,
     /// Of each piece, which burst it is of.
     pub(super) burst_of: Vec<u32>,
+    /// How long it took to let go after it was asked, native code aside.
+    pub(super) answers: Seen,
     pub(super) wake_ups: Seen,
     /// How long it took to go on after another had the GIL that it was forced to let go of.
     pub(super) switches: Seen,
@@ -83,7 +91,6 @@ pub(super) struct Seat {
     pub(super) begins_ns: Option<u64>,
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
-    pub(super) answers: Seen,
     /// When a release last woke it, or would have.
     woken_ns: u64,
     /// From such a release to its acquire.
@@ -110,7 +117,6 @@ impl Seat {
             begins_ns: None,
             waits: Lengths::default(),
             returns: Lengths::default(),
-            answers: Seen::default(),
             woken_ns: 0,
             wake_ups: Seen::default(),
             held_ns: 0,
@@ -298,23 +304,29 @@ impl Seat {
             State::Away => {}
         }
         self.state = State::Away;
-        let away_ns = match self.released.take() {
-            Some(Release { at_ns: let_go_ns, .. }) => at_ns.saturating_sub(let_go_ns),
-            None => 0,
+        let (away_ns, asked) = match self.released.take() {
+            Some(Release { at_ns: let_go_ns, asked, .. }) => {
+                (at_ns.saturating_sub(let_go_ns), asked)
+            }
+            None => (0, None),
         };
         if self.burst.held_ns > 0 || away_ns > 0 {
             let burst = Burst { away_ns, ..std::mem::take(&mut self.burst) };
             let wanted_ns = self.wanted_ns;
-            self.pieces.push(Piece { burst, wanted_ns, asked: None, stood_back: None });
+            self.pieces.push(Piece { burst, wanted_ns, asked, stood_back: None });
         }
     }
 
     /// All that it did, recorded under CPython's own rules or in a line of ungil.
-    pub(super) fn settle(&mut self, is_stock: bool) -> Settled {
+    pub(super) fn settle(&mut self, settings: Settings) -> Settled {
+        let is_stock = settings.policy == Policy::Stock;
+        let native_ns = settings.quantum_ns.saturating_mul(NATIVE_INTERVALS).max(NATIVE_NS);
         let mut settled = Settled {
             bursts: Vec::new(),
+            unanswered: Vec::new(),
             wanted_at_ns: Vec::new(),
             burst_of: Vec::new(),
+            answers: Seen::default(),
             wake_ups: std::mem::take(&mut self.wake_ups),
             switches: Seen::default(),
         };
@@ -329,7 +341,18 @@ impl Seat {
                 settled.wanted_at_ns.push(wanted_ns);
             }
             let index = settled.bursts.len() - 1;
-            settled.burst_of.push(u32::try_from(index).unwrap_or(u32::MAX));
+            let number = u32::try_from(index).unwrap_or(u32::MAX);
+            settled.burst_of.push(number);
+            match asked {
+                Some(asked_ns) if asked_ns > native_ns => {
+                    let to_ns = settled.bursts[index].held_ns;
+                    let from_ns = to_ns.saturating_sub(asked_ns);
+                    settled.unanswered.push(Unanswered { burst: number, from_ns, to_ns });
+                }
+                Some(asked_ns @ 1..) => settled.answers.whole(asked_ns),
+                // Nobody had asked, or the request was lost.
+                Some(0) | None => {}
+            }
             goes_on = asked.is_some_and(|asked_ns| self.was_forced(asked_ns));
             match stood_back {
                 Some([waited_ns, took_ns]) if goes_on && !is_stock => {

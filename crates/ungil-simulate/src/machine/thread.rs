@@ -49,12 +49,13 @@ impl<'a> Here<'a> {
     pub(super) fn live(&self, thread: &Planned) {
         self.take_processor();
         let world = self.world;
-        for Use { wall_ns, runs_ns, away_runs_ns, sleeps_ns, until } in thread.uses() {
+        for next in thread.uses() {
             self.take_gil();
             let now_ns = self.now_ns();
             world.following.borrow_mut().began(self.number, now_ns, &mut world.events.borrow_mut());
-            self.compute_with_gil(wall_ns, runs_ns);
+            self.compute_with_gil(&next);
             self.drop_gil(true);
+            let Use { away_runs_ns, sleeps_ns, until, .. } = next;
             let number = until.map(|until| world.following.borrow().number(until));
             self.compute(away_runs_ns);
             match until.zip(number) {
@@ -140,21 +141,23 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Has the GIL for `wall_ns`, `runs_ns` of which it runs, and lets go of it meanwhile if it is
-    /// asked.
-    fn compute_with_gil(&self, wall_ns: u64, runs_ns: u64) {
+    /// Uses the GIL, and lets go of it meanwhile if it is asked, but not in native code.
+    fn compute_with_gil(&self, used: &Use) {
         let world = self.world;
-        let (mut left_ns, mut runs_left_ns) = (wall_ns, runs_ns);
+        let (mut left_ns, mut runs_left_ns) = (used.wall_ns, used.runs_ns);
         while left_ns > 0 {
-            let now_ns = self.now_ns();
             let mut until_ns = u64::MAX;
             if world.drop_requested.get() {
-                if now_ns >= world.answers_at_ns.get() {
+                let did_ns = used.wall_ns - left_ns;
+                let native = used.unanswered_ns.iter().find(|it| (it[0]..it[1]).contains(&did_ns));
+                let native_ns = native.map_or(0, |[_, to_ns]| to_ns - did_ns);
+                let answers_ns = world.answers_at_ns.get().saturating_sub(self.now_ns());
+                until_ns = answers_ns.max(native_ns);
+                if until_ns == 0 {
                     self.drop_gil(false);
                     self.take_gil();
                     continue;
                 }
-                until_ns = world.answers_at_ns.get() - now_ns;
             }
             let [wall_ran_ns, ran_ns] =
                 self.compute_for_a_while(until_ns.min(left_ns), left_ns, runs_left_ns, true);

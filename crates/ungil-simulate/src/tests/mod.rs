@@ -26,6 +26,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         begins_ns,
         successor: None,
         bursts: bursts.into(),
+        unanswered: [].into(),
         steady: Steady { uses: 0..bursts.len(), away_ns: bursts.last().map_or(0, |it| it.away_ns) },
         follows: false,
         away_ran: 0.0,

@@ -126,6 +126,23 @@ fn behind() -> Vec<Record> {
     ended(records, 500 * MS, totals)
 }
 
+/// One thread has the GIL for 104 ms, ten times, mostly in native code. The other wants it 1 ms
+/// after that began, asks in vain 5 ms later, and uses it for 0.1 ms.
+fn native_code() -> Vec<Record> {
+    let mut records = begun();
+    for turn in 0..10 {
+        let begins_ns = turn * 110 * MS;
+        let ends_ns = begins_ns + 104 * MS;
+        event(&mut records, 0, begins_ns, Kind::Acquire);
+        event(&mut records, 1, begins_ns + MS, Kind::Wait);
+        event(&mut records, 1, begins_ns + 6 * MS, Kind::DropRequest);
+        event(&mut records, 0, ends_ns, Kind::ReleaseForced);
+        event(&mut records, 1, ends_ns + 40 * US, Kind::Acquire);
+        event(&mut records, 1, ends_ns + 140 * US, Kind::ReleaseVoluntary);
+    }
+    ended(records, 1_100 * MS, ThreadTotals::default())
+}
+
 fn only(records: &[Record]) -> Demand {
     let mut demands = Demand::of(records);
     assert_eq!(demands.len(), 1);
@@ -167,6 +184,17 @@ fn a_policy_that_asks_at_once_lets_the_thread_in_sooner() {
     assert!(interactive.figures.threads[1].waits.p50_us < stock / 3.0);
     let range = interactive.ranges.threads[1].wait_p50_us;
     assert!(range.low <= range.high);
+}
+
+#[test]
+fn no_rules_let_a_thread_in_while_native_code_runs() {
+    let demand = only(&native_code());
+    let stock = Settings { quantum_ns: 50 * US, ..Settings::from(Policy::Stock) };
+    for settings in [stock, Policy::Interactive.into(), Policy::Fair.into()] {
+        let predicted = predict(&demand, &Rules::from(settings)).unwrap();
+        let waits = predicted.figures.threads[1].waits;
+        assert!(waits.p99_us > 90_000.0, "{settings:?}: {waits:?}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::judged::Judged;
 use super::length::part;
 use super::long_holds::{LongHold, LongHolds};
 use super::run_time::RunTime;
-use super::samples::Samples;
+use super::samples::Sample;
 use super::seat::{Detail, Released, Seat, Wait};
 use crate::record::{Doing, Frame, KernelCount, ThreadId};
 use crate::report::OtherThreads;
@@ -47,7 +47,9 @@ pub(super) struct Gil {
     /// Nothing counts as earlier than this.
     floor_ns: u64,
     detail: Detail,
-    /// How long it was held before the process had a second thread.
+    /// When the process got its second thread, if it has one and had none when this was first seen.
+    startup_end_ns: u64,
+    /// How long it was held before that.
     pub(super) startup_ns: u64,
     pub(super) handoffs: u64,
     pub(super) long_holds: LongHolds,
@@ -75,6 +77,7 @@ impl Gil {
             last_holder: None,
             floor_ns: 0,
             detail: Detail::All,
+            startup_end_ns: 0,
             startup_ns: 0,
             handoffs: 0,
             long_holds: LongHolds::default(),
@@ -132,13 +135,13 @@ impl Gil {
         self.holder.is_some()
     }
 
-    /// Notes that all holds so far, and the running one up to `at_ns`, were the start-up.
+    /// Notes that the process has its second thread since `at_ns`: what was held before was the
+    /// start-up. Threads are told of before what others did earlier, so holds that have not ended
+    /// yet, or are not known yet, may belong to it.
     pub(super) fn end_startup(&mut self, at_ns: u64) {
+        self.startup_end_ns = at_ns;
         for seat in &mut self.seats {
             seat.startup_ns = seat.holds.sum.total_ns;
-        }
-        if let Some(hold) = &self.holder {
-            self.seats[hold.seat as usize].startup_ns += at_ns.saturating_sub(hold.since_ns);
         }
         self.startup_ns = self.seats.iter().map(|seat| seat.startup_ns).sum();
     }
@@ -265,17 +268,19 @@ impl Gil {
         }
     }
 
-    /// Changes what was sampled of the hold that this thread had at `at_ns`, if that goes on, was
+    /// Adds to what was sampled of the hold that this thread had at `at_ns`, if that goes on, was
     /// long or was judged.
-    pub(super) fn sampled(&mut self, index: u32, at_ns: u64, change: impl Fn(&mut Samples)) {
+    pub(super) fn sampled(&mut self, index: u32, at_ns: u64, sample: &Sample) {
         match &mut self.holder {
-            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => change(&mut hold.samples),
+            Some(hold) if hold.seat == index && hold.since_ns <= at_ns => {
+                hold.samples.wait(at_ns, sample.clone());
+            }
             _ => {
                 let Some(thread) = self.seats[index as usize].thread else { return };
                 let judged = self.judged.as_mut();
                 let judged = judged.and_then(|judged| judged.samples_at(thread, at_ns));
                 let long = self.long_holds.samples_at(thread, at_ns);
-                judged.into_iter().chain(long).for_each(change);
+                judged.into_iter().chain(long).for_each(|samples| samples.add(sample.clone()));
             }
         }
     }
@@ -306,6 +311,7 @@ impl Gil {
         let Some(mut hold) = self.holder.take() else { return };
         let mut past = hold.past(at_ns);
         let (end_ns, length_ns) = (past.end_ns, past.end_ns - past.start_ns);
+        hold.samples.end(end_ns);
         // Where the release was lost nobody knows when it was.
         if let Some(judged) = self.judged.as_mut().filter(|_| end != End::Unseen) {
             judged.end_hold(&hold, &mut past, &self.seats[hold.seat as usize]);
@@ -314,6 +320,9 @@ impl Gil {
         self.history.push(past);
         let seat = &mut self.seats[hold.seat as usize];
         seat.holds.add(length_ns);
+        let startup_ns = self.startup_end_ns.min(end_ns).saturating_sub(past.start_ns);
+        seat.startup_ns += startup_ns;
+        self.startup_ns += startup_ns;
         if end == End::Cut {
             seat.cut_holds.add(length_ns);
         }

@@ -188,6 +188,9 @@ impl Process {
             let mut gil = Gil::new(number);
             gil.judged = self.judged.map(Judged::new);
             gil.ended = self.tells_ended.then(Vec::new);
+            if let Startup::Until { at_ns } = self.startup {
+                gil.end_startup(at_ns);
+            }
             self.gils.push(gil);
             self.gils.len() - 1
         });

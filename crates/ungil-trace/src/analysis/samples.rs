@@ -4,11 +4,15 @@ use super::natives::Natives;
 use crate::origin::Origin;
 use crate::record::{Frame, NativeFrame};
 use crate::report::NativeReport;
+use std::collections::VecDeque;
 
 /// Frames kept of one stack, innermost first.
 const FRAMES: usize = 100;
 /// Different stacks kept of one hold.
 const STACKS: usize = 8;
+/// Samples of a running hold that wait for its end. Older ones are in it, as its events come within
+/// milliseconds.
+const WAITING: usize = 64;
 
 /// The stacks that were sampled during one hold, those with one innermost frame counted together.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +22,33 @@ pub(super) struct Samples {
     natives: Natives,
     /// Why there is none, or no more.
     why_none: Option<String>,
+    /// Samples of a hold that goes on as far as is known, with their times. Its end may come later
+    /// than a sample that another thread's hold began with.
+    waiting: VecDeque<(u64, Sample)>,
+}
+
+/// What one look at a holder showed.
+#[derive(Clone, Debug)]
+pub(super) enum Sample {
+    Stack {
+        /// The first [`FRAMES`] of its frames, innermost first.
+        lines: Vec<String>,
+        user_line: Option<String>,
+        native: Option<Vec<NativeFrame>>,
+    },
+    /// Nothing, and why.
+    Missing(String),
+}
+
+impl Sample {
+    pub(super) fn of(frames: &[Frame], native: Option<&[NativeFrame]>) -> Self {
+        let users = frames.iter().find(|frame| Origin::of(&frame.file) == Origin::User);
+        Self::Stack {
+            lines: frames.iter().take(FRAMES).map(line_of).collect(),
+            user_line: users.map(line_of),
+            native: native.map(<[_]>::to_vec),
+        }
+    }
 }
 
 /// A stack as the report shows it.
@@ -32,29 +63,42 @@ pub(super) struct Stack {
 }
 
 impl Samples {
-    /// Counts a sample. Of those with one innermost frame the first one is shown.
-    pub(super) fn add(&mut self, frames: &[Frame], native: Option<&[NativeFrame]>) {
-        self.count += 1;
-        if let Some(native) = native {
-            self.natives.add(native);
-        }
-        let innermost = frames.first().map(line_of);
-        let alike = |stack: &&mut Stack| stack.lines.first() == innermost.as_ref();
-        if let Some(stack) = self.stacks.iter_mut().find(alike) {
-            stack.count += 1;
-        } else if self.stacks.len() < STACKS {
-            let users = frames.iter().find(|frame| Origin::of(&frame.file) == Origin::User);
-            self.stacks.push(Stack {
-                lines: frames.iter().take(FRAMES).map(line_of).collect(),
-                user_line: users.map(line_of),
-                count: 1,
-            });
+    /// Takes in a sample of a hold that goes on, as far as is known; it counts if it was taken before
+    /// the hold's end.
+    pub(super) fn wait(&mut self, at_ns: u64, sample: Sample) {
+        self.waiting.push_back((at_ns, sample));
+        if self.waiting.len() > WAITING
+            && let Some((_, sample)) = self.waiting.pop_front()
+        {
+            self.add(sample);
         }
     }
 
-    /// Notes why a sample that was wanted is missing.
-    pub(super) fn miss(&mut self, why: &str) {
-        self.why_none = Some(why.to_owned());
+    /// The hold has ended.
+    pub(super) fn end(&mut self, at_ns: u64) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|(taken_ns, _)| *taken_ns <= at_ns);
+        for (_, sample) in waiting {
+            self.add(sample);
+        }
+    }
+
+    /// Counts a sample. Of those with one innermost frame the first one is shown.
+    pub(super) fn add(&mut self, sample: Sample) {
+        let (lines, user_line, native) = match sample {
+            Sample::Stack { lines, user_line, native } => (lines, user_line, native),
+            Sample::Missing(why) => return self.why_none = Some(why),
+        };
+        self.count += 1;
+        if let Some(native) = native {
+            self.natives.add(&native);
+        }
+        let alike = |stack: &&mut Stack| stack.lines.first() == lines.first();
+        if let Some(stack) = self.stacks.iter_mut().find(alike) {
+            stack.count += 1;
+        } else if self.stacks.len() < STACKS {
+            self.stacks.push(Stack { lines, user_line, count: 1 });
+        }
     }
 
     /// How many there were.
@@ -108,7 +152,7 @@ mod tests {
     fn the_most_frequent_innermost_frame_is_shown_with_its_count() {
         let mut samples = Samples::default();
         for function in ["first", "second", "third", "second", "third"] {
-            samples.add(&[frame(function, "a.py"), frame("main", "a.py")], None);
+            samples.add(Sample::of(&[frame(function, "a.py"), frame("main", "a.py")], None));
         }
         let stack = samples.most_frequent().unwrap();
         assert_eq!(stack.lines, ["second (a.py:7)", "main (a.py:7)"]);
@@ -122,11 +166,11 @@ mod tests {
         let mut samples = Samples::default();
         let frames =
             [frame("match", library), frame("parse", "/srv/parser.py"), frame("main", "/srv/a.py")];
-        samples.add(&frames, None);
+        samples.add(Sample::of(&frames, None));
         let users = |samples: &Samples| samples.most_frequent().unwrap().user_line.clone();
         assert_eq!(users(&samples).as_deref(), Some("parse (/srv/parser.py:7)"));
         let mut samples = Samples::default();
-        samples.add(&frames[..1], None);
+        samples.add(Sample::of(&frames[..1], None));
         assert_eq!(users(&samples), None);
     }
 
@@ -135,7 +179,7 @@ mod tests {
         let mut frames = vec![frame("descend", "/usr/lib/python3.11/copy.py"); 2 * FRAMES];
         frames.push(frame("main", "/srv/a.py"));
         let mut samples = Samples::default();
-        samples.add(&frames, None);
+        samples.add(Sample::of(&frames, None));
         let stack = samples.most_frequent().unwrap();
         assert_eq!(stack.lines.len(), FRAMES);
         assert_eq!(stack.user_line.as_deref(), Some("main (/srv/a.py:7)"));
@@ -152,10 +196,10 @@ mod tests {
         let mut samples = Samples::default();
         assert_eq!(samples.why_none(true).unwrap(), "it ended before a sample was taken");
         assert!(samples.why_none(false).unwrap().starts_with("nobody waited"));
-        samples.miss("it was too dark");
+        samples.add(Sample::Missing("it was too dark".to_owned()));
         assert_eq!(samples.why_none(true).unwrap(), "it was too dark");
         for function in 0..2 * STACKS {
-            samples.add(&[frame(&function.to_string(), "a.py")], None);
+            samples.add(Sample::of(&[frame(&function.to_string(), "a.py")], None));
         }
         assert_eq!((samples.stacks.len(), samples.count()), (STACKS, 2 * STACKS as u64));
         assert_eq!(samples.why_none(true), None);

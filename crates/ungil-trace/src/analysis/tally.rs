@@ -3,7 +3,7 @@
 use super::ended::{Ended, Place};
 use super::judged::Least;
 use super::process::{Process, Startup, SwitchedOn, Thread};
-use super::samples::Samples;
+use super::samples::Sample;
 use super::seat::Detail;
 use crate::dense::Dense;
 use crate::record::{Doing, Frame, KernelCount, Park, ProcessId, Record, ThreadId, ThreadTotals};
@@ -120,7 +120,7 @@ impl Tally {
                 }
             }
             Record::Stack { thread, at_ns, frames, native } => {
-                self.sampled(*thread, *at_ns, |samples| samples.add(frames, native.as_deref()));
+                self.sampled(*thread, *at_ns, &Sample::of(frames, native.as_deref()));
             }
             Record::Stopped { thread, stood_ns, .. } => {
                 let process = self.threads.get(thread.0).map(|thread| thread.process);
@@ -130,7 +130,7 @@ impl Tally {
             }
             Record::Look { thread, doing, frames, .. } => self.looked_at(*thread, doing, frames),
             Record::NoStack { thread, at_ns, why } => {
-                self.sampled(*thread, *at_ns, |samples| samples.miss(why));
+                self.sampled(*thread, *at_ns, &Sample::Missing(why.clone()));
             }
             Record::Libraries { process, files, .. } => {
                 if let Some(process) = self.processes.get_mut(process.0) {
@@ -202,12 +202,12 @@ impl Tally {
         }
     }
 
-    /// Changes what was sampled of the hold that a thread had at `at_ns`.
-    fn sampled(&mut self, id: ThreadId, at_ns: u64, change: impl Fn(&mut Samples)) {
+    /// Adds to what was sampled of the hold that a thread had at `at_ns`.
+    fn sampled(&mut self, id: ThreadId, at_ns: u64, sample: &Sample) {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         for chair in &thread.chairs {
-            process.gils[chair.place].sampled(chair.seat, at_ns, &change);
+            process.gils[chair.place].sampled(chair.seat, at_ns, sample);
         }
     }
 

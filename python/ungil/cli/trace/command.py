@@ -41,7 +41,7 @@ from ungil.recorder import new_recorder, recorded
 
 EXAMPLES = """\
   ungil trace app.py --port 8000            a script, with its arguments
-  ungil trace -m http.server                a module
+  ungil trace -m pytest tests               a module
   ungil trace gunicorn -w 4 app:app         a command and its Python children
   ungil trace -o slow.pftrace -- ./run.sh   ungil's own options come first
   ungil trace --policy interactive app.py   what would it cost under another policy?

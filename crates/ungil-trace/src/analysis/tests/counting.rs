@@ -90,6 +90,22 @@ fn what_goes_on_at_the_end_is_counted_up_to_the_end() {
     assert_close(hold.drop_request_unanswered_ms.unwrap(), 30.0);
 }
 
+/// In a sub-interpreter a holder is known by what the recorder knew last, and events come late: the
+/// stack may be of the thread that has taken over.
+#[test]
+fn a_stack_that_was_taken_after_a_hold_is_none_of_it() {
+    let mut scenario = Scenario::new(2);
+    scenario.acquire(0, 0);
+    scenario.stack(50 * MS, 0, "mine");
+    scenario.stack(101 * MS, 0, "of_the_next");
+    scenario.stack(102 * MS, 0, "of_the_next");
+    scenario.release(100 * MS, 0);
+    let report = scenario.end(200 * MS);
+    let hold = &gil(&report).long_holds[0];
+    assert_eq!((hold.samples, hold.stack_samples), (1, 1));
+    assert_eq!(hold.stack, ["mine (app.py:7)"]);
+}
+
 #[test]
 fn long_holds_tell_their_stack_however_late_it_comes() {
     let mut scenario = Scenario::new(2);

@@ -30,6 +30,22 @@ fn imports_before_the_second_thread_are_set_apart() {
     );
 }
 
+/// The recorder tells of new threads first, then of what all threads did.
+#[test]
+fn imports_that_are_told_after_the_second_thread_are_set_apart_too() {
+    let mut scenario = Scenario::new(1);
+    scenario.start(1, 1_000 * MS);
+    scenario.hold(100 * MS, 700 * MS, 0);
+    scenario.hold(900 * MS, 1_200 * MS, 0);
+    scenario.hold(1_500 * MS, 1_600 * MS, 1);
+    let report = scenario.end(2_000 * MS);
+    assert_close(report.processes[0].startup_s.unwrap(), 1.0);
+    assert_close(gil(&report).startup_held_s, 0.7);
+    assert_close(thread(&report, 0).startup_held_s, 0.7);
+    assert_close(thread(&report, 1).startup_held_s, 0.0);
+    assert_close(gil(&report).held_s, 1.0);
+}
+
 #[test]
 fn a_process_with_one_thread_has_no_startup() {
     let mut scenario = Scenario::new(1);
