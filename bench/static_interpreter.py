@@ -5,11 +5,12 @@
 The locks of OpenSSL, SQLite and Tcl then go through the slots that the hook redirects for the GIL.
 CPU time of a fixed amount of work as a ratio to the bare run of the same round, in a program whose
 other thread waits. `bare again` is the bare program a second time: as much as it differs from 1 is
-noise. Work that lets go of the GIL pays for that too, as in any interpreter: the titles say how
-often, and `queries`, which does so a million times a second, is what ungil loses. What lets go of
-it 50,000 times a second or more has no target here: bench/trace_overhead.py and
-bench/single_thread.py measure that. PATH is the interpreter that `make built-pythons` has built,
-unless it is named. Tk's windows are drawn on $DISPLAY, or by Xvfb.
+noise. Four threads run on one processor: on two, the same work takes up to 40 % more or less CPU
+time, by how they share caches. Work that lets go of the GIL pays for that too, as in any
+interpreter: the titles say how often, and `queries`, which does so millions of times a second, is
+what ungil loses. What lets go of it 50,000 times a second or more has no target here:
+bench/trace_overhead.py and bench/single_thread.py measure that. PATH is the interpreter that `make
+built-pythons` has built, unless it is named. Tk's windows are drawn on $DISPLAY, or by Xvfb.
 """
 
 import argparse
@@ -56,16 +57,21 @@ class Setting:
     threads: int = 1
 
     def __str__(self) -> str:
-        return self.kind if self.threads == 1 else f"{self.kind}, {self.threads} threads"
+        return self.kind if self.threads == 1 else f"{self.kind}, {self.threads} threads, pinned"
+
+    def command(self, python: str, *, quick: bool) -> list[str]:
+        """What does it."""
+        count = self.count // 20 if quick else self.count
+        words = [python, str(FOLDER / "linked_in.py"), self.kind, str(count), str(self.threads)]
+        return words if self.threads == 1 else ["taskset", "--cpu-list", first_processor(), *words]
 
 
 SETTINGS = [
     Setting("handshakes", 1_000),
-    # Which thread runs when differs from run to run, so what four do is measured for longer.
-    Setting("handshakes", 4_000, 4),
+    Setting("handshakes", 1_000, 4),
     Setting("digests", 500_000),
     Setting("aggregates", 300),
-    Setting("aggregates", 900, 4),
+    Setting("aggregates", 300, 4),
     Setting("queries", 300_000),
     Setting("events", 50_000),
     Setting("windows", 20_000),
@@ -102,9 +108,7 @@ def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
         for setting in SETTINGS:
             if options.setting and str(setting) not in options.setting:
                 continue
-            count = setting.count // 20 if options.quick else setting.count
-            words = [options.python, str(FOLDER / "linked_in.py"), setting.kind]
-            words += [str(count), str(setting.threads)]
+            words = setting.command(options.python, quick=options.quick)
             trace = Path(folder, "trace")
 
             def measure(variant: Variant, words: list[str] = words, to: Path = trace) -> Measured:
@@ -115,6 +119,11 @@ def _sections(options: argparse.Namespace) -> Iterator[tuple[Runs, Table]]:
 
             runs = interleave(str(setting), VARIANTS, measure, options)
             yield runs, _table(runs)
+
+
+def first_processor() -> str:
+    """The first that this process may use."""
+    return str(min(os.sched_getaffinity(0)))
 
 
 def traced(words: Sequence[str], to: Path) -> list[str]:
