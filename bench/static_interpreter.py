@@ -3,9 +3,9 @@
     python bench/static_interpreter.py [--rounds N] [--python PATH] [--json FILE] [--quick]
 
 The locks of OpenSSL, SQLite and Tcl then go through the slots that the hook redirects for the GIL.
-CPU time of a fixed amount of work as a ratio to the bare run of the same round, in a program whose
-other thread waits. `bare again` is the bare program a second time: as much as it differs from 1 is
-noise. Four threads run on one processor: on two, the same work takes up to 40 % more or less CPU
+CPU time of a fixed amount of work as a ratio to the mean of both bare runs of the same round, in a
+program whose other thread waits. As much as `stock`, the first of a round, and `bare again` differ
+is noise. Four threads run on one processor: on two, the same work takes up to 40 % more or less CPU
 time, by how they share caches. Work that lets go of the GIL pays for that too, as in any
 interpreter: the titles say how often, and `queries`, which does so millions of times a second, is
 what ungil loses. What lets go of it 50,000 times a second or more has no target here:
@@ -146,6 +146,12 @@ def _cpu(measured: Measured) -> float:
     return measured["cpu_s"]
 
 
+def _ratios(runs: Runs, variant: Variant) -> list[float]:
+    """CPU time in each round as a ratio to the mean of its two bare runs."""
+    bare = zip(runs.each(STOCK, _cpu), runs.each(BARE_AGAIN, _cpu), strict=True)
+    return [it / statistics.mean(of) for it, of in zip(runs.each(variant, _cpu), bare, strict=True)]
+
+
 def _rate(runs: Runs) -> float:
     """Releases of the GIL per second of work."""
     return runs.median(TRACED, lambda it: it["releases"]) / runs.median(STOCK, _cpu)
@@ -157,7 +163,7 @@ def _table(runs: Runs) -> Table:
         *("", "CPU time", "ratio to bare"),
     )
     for variant in VARIANTS:
-        ratios = runs.ratios(variant, STOCK, _cpu)
+        ratios = _ratios(runs, variant)
         table.add_row(variant.name, f"{runs.median(variant, _cpu):.3f} s", spread(ratios))
     return table
 
@@ -167,9 +173,9 @@ def _targets(taken: list[Runs]) -> Iterator[Target]:
     for runs in taken:
         if _rate(runs) >= MANY_RELEASES:
             continue
-        noise = spread(runs.ratios(BARE_AGAIN, STOCK, _cpu))
+        noise = spread(_ratios(runs, BARE_AGAIN))
         for variant in HOOKED:
-            ratios = runs.ratios(variant, STOCK, _cpu)
+            ratios = _ratios(runs, variant)
             yield Target(
                 f"{runs.setting}: CPU time of {variant.name} at most {MOST_COST} of bare",
                 statistics.median(ratios) <= MOST_COST,
