@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -104,7 +104,7 @@ def ahead(typed: str) -> tuple[str, ...]:
 def meanwhile(typed: str, shell: int, room: Room) -> Generator[None]:
     """What goes on beside a command: somebody visits a server and stops it, a service runs."""
     over = threading.Event()
-    visitor = threading.Thread(target=visit_and_stop, args=(shell, over))
+    visitor = threading.Thread(target=visit_and_stop, args=(shell, over, ask, b"\0trace\0"))
     if typed.startswith("ungil trace gunicorn"):
         visitor.start()
     if typed.startswith("ungil trace --pid 4711"):
@@ -115,24 +115,31 @@ def meanwhile(typed: str, shell: int, room: Room) -> Generator[None]:
         visitor.join()
 
 
-def visit_and_stop(shell: int, over: threading.Event) -> None:
-    """Ask a server for its page some times, then press Ctrl-C where `ungil trace` runs it.
+def visit_and_stop(
+    shell: int, over: threading.Event, ask: Callable[[], None], command: bytes
+) -> None:
+    """Ask a server for its page some times, then press Ctrl-C in what the shell runs.
 
+    `ask` raises OSError while the server does not answer; `command` is a part of its command line.
     A server that has ended by itself, `over`, needs neither.
     """
     answers = 0
     while answers < ANSWERS and not over.is_set():
         try:
-            urllib.request.urlopen(SERVED, timeout=10).close()
+            ask()
             answers += 1
         except OSError:
             over.wait(0.05)
     for pid in below(shell):
         with suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if b"trace" in words:
+            if command in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(pid, signal.SIGINT)
                 return
+
+
+def ask() -> None:
+    """Ask her server, where it is by itself."""
+    urllib.request.urlopen(SERVED, timeout=10).close()
 
 
 def below(pid: int) -> Iterator[int]:

@@ -7,15 +7,11 @@ and times of these, which nobody can choose, stand for those on the page.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -52,9 +48,8 @@ TRACES = {
     "2": ("after", "before-2", "after-1", "before/2", "after/1", "branch/1"),
 }
 
-# Her server, and how often it is asked before somebody stops it.
+# Her server.
 SERVED = "served.sock"
-ANSWERS = 20
 
 # Hosts of the page about `ungil fanout` at which nobody listens.
 REFUSING = "sw7 sw70 sw177"
@@ -184,20 +179,11 @@ def beginning(typed: str, table: Mapping[str, Entry]) -> Entry | None:
     return table[max(found, key=len)] if found else None
 
 
-def visit_and_stop(shell: int, socket_path: Path, over: threading.Event) -> None:
-    """Ask her server for its page some times, then press Ctrl-C in what the shell runs.
-
-    A server that has ended by itself, `over`, needs neither.
-    """
-    answers = 0
-    while answers < ANSWERS and not over.is_set():
-        with socket.socket(socket.AF_UNIX) as asking:
-            try:
-                asking.connect(str(socket_path))
-                asking.sendall(b"GET / HTTP/1.0\r\n\r\n")
-                # To its end: a server complains of clients that leave earlier.
-                answers += b"".join(iter(lambda: asking.recv(4096), b"")).startswith(b"HTTP/1.")
-            except OSError:
-                over.wait(0.05)
-    with contextlib.suppress(StopIteration, ProcessLookupError):
-        os.kill(next(reader.below(shell)), signal.SIGINT)
+def ask(served: Path) -> None:
+    """Ask her server for its page; OSError if it does not answer."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(served))
+        asking.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        # To its end: a server complains of clients that leave earlier.
+        if not b"".join(iter(lambda: asking.recv(4096), b"")).startswith(b"HTTP/1."):
+            raise ConnectionError(f"{served} does not speak HTTP")

@@ -16,10 +16,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 
 import click
 import pytest
+import reader
 import readers_folder
 import ssh_hosts
 from documented import Command, Shell, everything_typed, missing
@@ -140,7 +142,8 @@ def visited(shell: Shell, typed: str, served: Path) -> tuple[int, str]:
     if "gunicorn" not in typed:
         return shell.run(typed)
     over = threading.Event()
-    visitor = threading.Thread(target=readers_folder.visit_and_stop, args=(shell.pid, served, over))
+    visit = (shell.pid, over, partial(readers_folder.ask, served), b"gunicorn")
+    visitor = threading.Thread(target=reader.visit_and_stop, args=visit)
     visitor.start()
     try:
         return shell.run(typed)
