@@ -10,11 +10,14 @@ import signal
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from platforms.room import Room
+
+Entry = TypeVar("Entry")
 
 # In the order of docs/index.md.
 TUTORIALS = ("convoy", "event-loop", "production", "cache", "devices")
@@ -90,14 +93,20 @@ LACKING = {
 }
 
 
+def beginning(typed: str, table: Mapping[str, Entry]) -> Entry | None:
+    """The entry of a table for a command: that of the longest words which it begins with."""
+    found = [begin for begin in table if typed.startswith(begin)]
+    return table[max(found, key=len)] if found else None
+
+
 def reason(typed: str) -> str:
     """Why a command is not typed; empty if it is."""
-    return next((why for begin, why in LACKING.items() if typed.startswith(begin)), "")
+    return beginning(typed, LACKING) or ""
 
 
 def ahead(typed: str) -> tuple[str, ...]:
     """What she types before a command."""
-    return next((those for begin, those in AHEAD.items() if typed.startswith(begin)), ())
+    return beginning(typed, AHEAD) or ()
 
 
 @contextmanager

@@ -26,6 +26,7 @@ import readers_folder
 import ssh_hosts
 from documented import Command, Shell, everything_typed, missing
 from looking import running
+from reader import beginning
 from readers_folder import (
     AHEAD,
     ENDS,
@@ -35,7 +36,6 @@ from readers_folder import (
     SERVED,
     SERVICE,
     SERVICES,
-    beginning,
 )
 from ssh_hosts import SshHosts
 from terminals import Terminal
