@@ -1,6 +1,7 @@
 """The ways to share objects that are compared, and how the programs that use them are run."""
 
 import json
+import os
 import statistics
 import subprocess
 import textwrap
@@ -39,9 +40,17 @@ def run(python: str, program: str, *arguments: object, patience_s: float = PATIE
     does not end the measurements.
     """
     words = [python, str(FOLDER / f"{program}.py"), *map(str, arguments)]
+    # As of an installed package, bytecode is there, but perhaps for the first run. Each process
+    # would else compile ungil's modules, and those that it forks would pay for the memory.
+    environment = {key: it for key, it in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     try:
         ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience_s
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=patience_s,
+            env=environment,
         )
     except subprocess.TimeoutExpired:
         return {BROKE: f"no end after {patience_s} s"}

@@ -17,7 +17,6 @@ from ungil import share
 from ungil.share._pool import gate, staff
 from ungil.share._pool.core import Core
 from ungil.share._pool.limits import Limits
-from ungil.share._pool.line import RESTING
 
 
 def core_of(pool: share.Pool) -> Any:
@@ -215,17 +214,19 @@ def test_threads_that_wait_for_tasks_of_two_pools_do_not_wait_for_each_other(
 
 def test_a_worker_that_just_takes_a_task_is_not_there_for_the_next_one() -> None:
     with share.Pool(2, "spawn") as pool:
-        assert pool.submit(tasks.square, 2).result(PATIENCE_S) == 4
-        core = core_of(pool)
+        begun, go = pool.heap.share(share.Event()), pool.heap.share(share.Event())
+        first = pool.submit(tasks.begin_and_wait, begun, go)
+        assert begun.wait(PATIENCE_S)
         assert len(pool.worker_pids()) == 1
-        (worker,) = core.staff.workers.values()
-        while worker.desk.now[0] != RESTING:
-            os.sched_yield()
-        # As it says itself for a moment.
+        (worker,) = core_of(pool).staff.workers.values()
+        # As it says itself for a moment. In a task it says nothing else.
         worker.desk.now[0] = -1
-        future = pool.submit(tasks.square, 3)
-        assert len(pool.worker_pids()) == 2
-        assert future.result(PATIENCE_S) == 9
+        second = pool.submit(tasks.square, 3)
+        workers = pool.worker_pids()
+        go.set()
+        assert second.result(PATIENCE_S) == 9
+        assert len(workers) == 2
+        first.result(PATIENCE_S)
 
 
 def test_leaving_a_map_takes_its_tasks_out_of_the_line_in_one_go() -> None:

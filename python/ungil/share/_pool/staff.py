@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection
 from typing import Any
 
 from ungil.share._pool import calls
@@ -235,6 +235,8 @@ class Staff:
         try:
             while (missing := self._missing()) > 0:
                 if not self._at_once:
+                    from multiprocessing import resource_tracker  # No fork needs it.
+
                     resource_tracker.ensure_running()  # As it starts, it would unblock SIGINT.
                 self._start(missing)
         except MemoryError:
