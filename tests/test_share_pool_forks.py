@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +36,19 @@ def told_by_child(run: Callable[[], object]) -> str:
         said = end.read().decode()
     os.waitpid(child, 0)
     return said
+
+
+def descriptors() -> list[str]:
+    """What this process has open, without what only waits to be collected."""
+    gc.collect()
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+def written_pipes(pid: int | None) -> list[str]:
+    """The pipes of which a process has the end that is written to."""
+    ends = [*Path(f"/proc/{pid}/fd").iterdir()]
+    # The permissions of such a link are those of the descriptor.
+    return [os.readlink(it) for it in ends if it.lstat().st_mode & 0o200]
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -127,12 +142,30 @@ def test_workers_that_were_forked_before_a_fork_failed_do_the_tasks(
         return fork()
 
     monkeypatch.setattr(os, "fork", seldom)
-    with share.Pool(4, "fork") as pool:
+    heap = share.Heap(max_size=1 << 26)
+    before = descriptors()
+    with share.Pool(4, "fork", heap=heap) as pool:
         pids = {task.result(PATIENCE_S) for task in [pool.submit(os.getpid) for _ in range(20)]}
         workers = pool.worker_pids()
         assert len(workers) == forks
         assert pids <= {*workers}
         assert {*workers} <= {it.pid for it in multiprocessing.active_children()}
+    del pool
+    assert descriptors() == before
+
+
+def test_no_worker_keeps_a_pipe_open_whose_end_says_that_another_one_died() -> None:
+    heap = share.Heap(max_size=1 << 26)
+    here = heap.share(share.Barrier(12))
+    with share.Pool(12, "fork", heap=heap) as pool:
+        for task in [pool.submit(tasks.meet, here) for _ in range(12)]:
+            task.result(PATIENCE_S)
+        workers = [it for it in multiprocessing.active_children() if it.pid in pool.worker_pids()]
+        # Only ends that are written to: the other one is the parent's, and children inherit it.
+        kept = [written_pipes(it.pid) for it in workers]
+        for number, worker in enumerate(workers):
+            sentinel = os.readlink(f"/proc/self/fd/{worker.sentinel}")
+            assert [sentinel in it for it in kept] == [it == number for it in range(12)]
 
 
 def test_each_worker_has_a_name_of_its_own_and_its_pool_as_parent() -> None:

@@ -40,12 +40,11 @@ _MOST = 1024
 class Core:
     """Tasks on their way, by number. Its users hold it; its threads hold nothing of its users."""
 
-    is_foreign = False
-    """Whether this process has it by a fork only."""
-    is_exiting = False
-    """Whether the program is ending."""
-
     def __init__(self, heap: Heap) -> None:
+        self.is_foreign = False
+        """Whether this process has it by a fork only."""
+        self.is_exiting = False
+        """Whether the program is ending."""
         self.heap = heap
         self.line: Line = new_line(heap)
         self.lock = threading.RLock()
@@ -78,7 +77,8 @@ class Core:
         """In a forked child: it is the parent's, whose threads may just have held its locks."""
         self.is_foreign = True
         self.lock._at_fork_reinit()  # type: ignore[attr-defined]  # pyright: ignore
-        self._called, self._stands_by = threading.Event(), False
+        # So nobody calls, and comes to the lock of that.
+        self._stands_by = False
 
     # Tasks.
 

@@ -195,7 +195,7 @@ class Pool(PoolTasks):
         super().__init__(self, core, *limits)
         # Not itself: nobody would ever let go of it.
         self._pool = None
-        _cores.add(core)
+        _cores.add(weakref.ref(core, _cores.discard))
         weakref.finalize(self, core.close).atexit = False
 
     def limited(self, *, task_timeout: float | None = None, retries: int = 0) -> PoolTasks:
@@ -273,23 +273,29 @@ def _limits(task_timeout: float | None, retries: int) -> tuple[float, int]:
     return 0.0 if task_timeout is None or task_timeout == math.inf else task_timeout, retries
 
 
-_cores: weakref.WeakSet[Core] = weakref.WeakSet()
+# Not a WeakSet: each page that a forked child touches is copied for it first.
+_cores: set[weakref.ref[Core]] = set()
+
+
+def _all() -> list[Core]:
+    """Those of the pools of this process, and of the ones that it was forked from."""
+    return [core for made in [*_cores] if (core := made()) is not None]
 
 
 def _end_all() -> None:
     """At the end of the program: tasks run to their end, as with concurrent.futures."""
-    for core in [*_cores]:
+    for core in _all():
         core.is_exiting = True
         if not core.is_foreign:
             core.close()
-    for core in [*_cores]:
+    for core in _all():
         if not core.is_foreign:
             core.staff.join()
 
 
 def _disown_all() -> None:
     """In a forked child: the pools are its parent's."""
-    for core in [*_cores]:
+    for core in _all():
         core.disown()
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import warnings
 from collections.abc import Generator
-from functools import partial
 from typing import Any, NamedTuple
 
 from ungil import formatting
@@ -35,29 +34,6 @@ def undisturbed() -> Generator[None]:
             yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def start_all(processes: list[Any]) -> None:
-    """Start processes, some of them even if it raises: those then have a `pid`.
-
-    Raises OSError if one cannot be started.
-    """
-    # The first as ever, which raises what is wrong with starting any.
-    processes[0].start()
-    launched: list[tuple[Any, Any]] = []
-    try:
-        # After a fork each page that this process writes to is copied once more. Forks without
-        # multiprocessing's bookkeeping between them copy half as many.
-        for process in processes[1:]:
-            launched.append((process, process._Popen(process)))
-    finally:
-        for process, popen in launched:
-            process._Popen = partial(_as_launched, popen)
-            process.start()
-
-
-def _as_launched(popen: Any, _process: Any) -> Any:
-    return popen
 
 
 def own_failure(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from ungil.share._pool import calls
 from ungil.share._pool.core import Core
 from ungil.share._pool.deaths import Deaths
+from ungil.share._pool.forking import start_forked
 from ungil.share._pool.future import Future
 from ungil.share._pool.limits import Limits
 from ungil.share._pool.line import CLOSING, DOOMED, LEAVERS, RESTING, STATE, task_on
@@ -25,7 +26,6 @@ from ungil.share._pool.process import (
     answer,
     lives,
     own_failure,
-    start_all,
     undisturbed,
 )
 from ungil.share._pool.worker import serve
@@ -272,7 +272,11 @@ class Staff:
         made = [self._new_worker() for _ in range(count)]
         try:
             with undisturbed():
-                start_all([worker.process for worker in made])
+                if self._at_once:
+                    start_forked([worker.process for worker in made])
+                else:
+                    for worker in made:
+                        worker.process.start()
         finally:
             for worker in made:
                 if worker.process.pid is not None:
