@@ -41,14 +41,14 @@ def told_by_child(run: Callable[[], object]) -> str:
 def descriptors() -> list[str]:
     """What this process has open, without what only waits to be collected."""
     gc.collect()
-    return sorted(os.listdir("/proc/self/fd"))
+    return sorted(it.name for it in Path("/proc/self/fd").iterdir())
 
 
 def written_pipes(pid: int | None) -> list[str]:
     """The pipes of which a process has the end that is written to."""
     ends = [*Path(f"/proc/{pid}/fd").iterdir()]
     # The permissions of such a link are those of the descriptor.
-    return [os.readlink(it) for it in ends if it.lstat().st_mode & 0o200]
+    return [str(it.readlink()) for it in ends if it.lstat().st_mode & 0o200]
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -164,7 +164,7 @@ def test_no_worker_keeps_a_pipe_open_whose_end_says_that_another_one_died() -> N
         # Only ends that are written to: the other one is the parent's, and children inherit it.
         kept = [written_pipes(it.pid) for it in workers]
         for number, worker in enumerate(workers):
-            sentinel = os.readlink(f"/proc/self/fd/{worker.sentinel}")
+            sentinel = str(Path(f"/proc/self/fd/{worker.sentinel}").readlink())
             assert [sentinel in it for it in kept] == [it == number for it in range(12)]
 
 

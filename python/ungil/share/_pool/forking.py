@@ -17,6 +17,12 @@ from typing import Any, NamedTuple, NoReturn
 _BATCH = 8
 # What a child has to do first changes with versions (multiprocessing/popen_fork.py, `_launch`).
 _IS_KNOWN = sys.version_info < (3, 16)
+_private: Any = util
+
+
+def _close(*ends: int) -> None:
+    for end in ends:
+        os.close(end)
 
 
 class _Pipes(NamedTuple):
@@ -33,7 +39,7 @@ class _Pipes(NamedTuple):
         try:
             return cls(sentinel, child, *os.pipe())
         except OSError:
-            util.close_fds(sentinel, child)
+            _close(sentinel, child)
             raise
 
 
@@ -45,7 +51,7 @@ class _Popen(popen_fork.Popen):
         self.pid = pid
         self.returncode = None
         self.sentinel = pipes.sentinel
-        self.finalizer = util.Finalize(self, util.close_fds, (pipes.sentinel, pipes.alive))
+        self.finalizer = util.Finalize(self, _close, (pipes.sentinel, pipes.alive))
 
 
 def start_forked(processes: list[Any]) -> None:
@@ -64,7 +70,7 @@ def start_forked(processes: list[Any]) -> None:
 
 
 def _start(processes: list[Any]) -> None:
-    util._flush_std_streams()
+    _private._flush_std_streams()
     pipes: list[_Pipes] = []
     pids: list[int] = []
     try:
@@ -79,9 +85,9 @@ def _start(processes: list[Any]) -> None:
     finally:
         _keep_tracker(False)
         for it in pipes[len(pids) :]:
-            util.close_fds(*it)
+            _close(*it)
         for process, pid, it in zip(processes, pids, pipes, strict=False):
-            util.close_fds(it.child, it.parent)
+            _close(it.child, it.parent)
             process._Popen = partial(_as_forked, _Popen(pid, it))
             process.start()
 
@@ -97,11 +103,11 @@ def _run(process: Any, pipes: list[_Pipes], number: int) -> NoReturn:
         _keep_tracker(False)
         own = pipes[number]
         kept = (own.child, own.parent)
-        util.close_fds(*(end for it in pipes for end in it if end not in kept))
+        _close(*(end for it in pipes for end in it if end not in kept))
         if sys.version_info >= (3, 13):
             # It runs what the target registers, and nothing of the parent's.
             atexit._clear()
-            atexit.register(util._exit_function)
+            atexit.register(_private._exit_function)
         status = process._bootstrap(parent_sentinel=own.parent)
     finally:
         if sys.version_info >= (3, 13):
