@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -13,10 +14,11 @@ from control_groups import control_group
 from suite import PATIENCE_S, PROGRAMS
 
 from ungil._native import read_trace
+from ungil.report import print_advice
 
 ELSEWHERE = PROGRAMS / "elsewhere"
 EXAMPLES = PROGRAMS.parents[1] / "examples"
-KEYS = {"kind", "cause", "text", "subject", "action", "gain", "confidence", "evidence"}
+KEYS = {"kind", "cause", "text", "subject", "action", "gain", "confidence", "evidence", "same_as"}
 
 
 def _ungil(*words: str | Path, **options: Any) -> str:
@@ -189,3 +191,32 @@ def test_a_file_that_is_no_trace_is_one_sentence() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("ungil: cannot read ")
     assert done.stderr.count("\n") == 1
+
+
+def test_what_many_processes_are_advised_is_told_once_for_all_of_them() -> None:
+    def advice(pid: int, number: int, same_as: int | None) -> dict[str, Any]:
+        return {
+            "kind": "policy",
+            "cause": None,
+            "text": f"cure {number} (pid {pid})",
+            "subject": {"pid": pid},
+            "action": {"shell": "ungil run app.py", "code": None},
+            "gain": None,
+            "confidence": {"level": "high", "because": "it was seen"},
+            "evidence": [],
+            "same_as": same_as,
+        }
+
+    workers = [advice(pid, 0, 0) for pid in range(2, 9)]
+    rejected = [advice(1, number, None) for number in range(23)]
+    advised = {"advice": [advice(1, 0, None), *workers], "rejected": rejected}
+    out = io.StringIO()
+    print_advice(json.dumps({"advised": advised}), out)
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    assert lines[:3] == [
+        "1. cure 0 (pid 1)",
+        "ungil run app.py",
+        "the same for pid 2, 3, 4, 5, 6 and 2 more",
+    ]
+    assert "pid 2)" not in out.getvalue()
+    assert lines[-2:] == ["no use: cure 19 (pid 1)", "and 3 more, which --json has"]

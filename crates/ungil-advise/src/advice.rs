@@ -35,6 +35,9 @@ pub struct Advice {
     pub confidence: Confidence,
     /// What the trace shows for it.
     pub evidence: Vec<Evidence>,
+    /// The place in the list of a better piece that asks for the same in another process; `None` if
+    /// there is none.
+    pub same_as: Option<usize>,
 }
 
 /// The kind of a piece of advice. Names never change their meaning.

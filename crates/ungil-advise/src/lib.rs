@@ -13,6 +13,7 @@ mod scene;
 mod functions;
 mod predicted;
 mod remedies;
+mod repeats;
 mod elsewhere;
 mod advise;
 

@@ -15,6 +15,11 @@ const CLOSE: f64 = 0.25;
 /// and one that is off by more than this not at all.
 const FAR: f64 = 1.0;
 
+/// What was predicted from fewer waits than this may be chance,
+const FEW_WAITS: u64 = 20;
+/// and from fewer than this it is hardly more.
+const HARDLY_ANY: u64 = 5;
+
 /// How often a change is simulated, each time with other delays,
 const SEEDS: u64 = 3;
 /// unless threads used the GIL so often that the delays of one simulation are as good as all.
@@ -155,10 +160,16 @@ impl<'a> Baseline<'a> {
     /// How sure a prediction is, before what it rests on besides.
     pub fn confidence(&self, rests_on: Option<&str>) -> Confidence {
         let error = self.error();
+        let waits = count(&self.demand.recorded, &self.victims, self.measure);
         let level = match error {
-            _ if error > FAR => Sure::Low,
-            _ if error > CLOSE || rests_on.is_some() => Sure::Medium,
+            _ if error > FAR || waits < HARDLY_ANY => Sure::Low,
+            _ if error > CLOSE || waits < FEW_WAITS || rests_on.is_some() => Sure::Medium,
             _ => Sure::High,
+        };
+        let few = match waits {
+            1 => "; only one such wait was recorded".to_owned(),
+            ..FEW_WAITS => format!("; only {waits} such waits were recorded"),
+            _ => String::new(),
         };
         let and = rests_on.map_or_else(String::new, |what| format!("; {what}"));
         let lost = match self.demand.lost_events {
@@ -169,7 +180,7 @@ impl<'a> Baseline<'a> {
             level: if lost.is_empty() { level } else { level.max(Sure::Medium) },
             because: format!(
                 "predicted by simulation, which gives {} for the recording itself ({} was \
-                 recorded){lost}{and}",
+                 recorded){few}{lost}{and}",
                 self.told(self.simulated),
                 self.told(self.recorded),
             ),
@@ -189,6 +200,16 @@ pub fn told(measure: Measure, value: f64) -> String {
         Measure::WaitAfterBlockingCall => length(value / 1e3),
         Measure::WaitedPerSecond => format!("{} per second", length(value)),
     }
+}
+
+/// How many waits the measure is of.
+fn count(figures: &Figures, tids: &[u32], measure: Measure) -> u64 {
+    let threads = figures.threads.iter().filter(|thread| tids.contains(&thread.tid));
+    let waits = threads.map(|thread| match measure {
+        Measure::WaitAfterBlockingCall => thread.returns.count,
+        Measure::WaitedPerSecond => thread.waits.count,
+    });
+    waits.sum()
 }
 
 /// The measure, of these threads: milliseconds for a blocking call, or seconds for each second.

@@ -29,7 +29,7 @@ def print_report(report: str, file: TextIO, advice: int = TOLD) -> None:
 
 
 def print_advice(report: str, file: TextIO) -> None:
-    """Render what the JSON `report` advises to `file`, all of it; otherwise as `print_report`."""
+    """Render what the JSON `report` advises to `file`; otherwise as `print_report`."""
     print_page(file, lambda console: render_advice(parse(report), console))
 
 

@@ -11,6 +11,10 @@ from ungil.report.model import Advice, Evidence, Finding, Gain, Report
 
 TOLD = 3
 """Pieces of advice that a report shows."""
+MOST = 20
+"""Pieces that are told with all that they rest on, and as many that gain too little."""
+NAMED = 5
+"""Processes that are named, of those for which the same is advised."""
 SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 """Findings whose own advice is a policy or processes: what is predicted says more."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
@@ -20,12 +24,13 @@ UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
 def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     """The best pieces of advice, each with what to type; nothing if the report has none."""
     advised = report.get("advised")
-    told = [it for it in advised["advice"] if it["cause"] != "unknown"] if advised else []
+    told = _with_repeats(advised["advice"]) if advised else []
+    told = [(it, repeats) for it, repeats in told if it["cause"] != "unknown"]
     if not told:
         return []
     grid = _grid()
-    for number, advice in enumerate(told[:most], 1):
-        grid.add_row(Text(f"{number}.", style="bold"), _summary(advice))
+    for number, (advice, repeats) in enumerate(told[:most], 1):
+        grid.add_row(Text(f"{number}.", style="bold"), Group(_summary(advice), *_same(repeats)))
     more = len(told) - most
     heading = Text("What to do", style="bold")
     if more > 0:
@@ -44,19 +49,44 @@ def is_repeated(finding: Finding, report: Report) -> bool:
 
 
 def render_advice(report: Report, console: Console) -> None:
-    """Draw all advice of `report` on `console`, with what each rests on."""
+    """Draw the advice of `report` on `console`, with what each piece rests on."""
     advised = report.get("advised")
     if advised is None:
         return
     grid = _grid()
-    for number, advice in enumerate(advised["advice"], 1):
-        rows: list[RenderableType] = [_summary(advice)]
+    told, rejected = _with_repeats(advised["advice"]), _with_repeats(advised["rejected"])
+    for number, (advice, repeats) in enumerate(told[:MOST], 1):
+        rows: list[RenderableType] = [_summary(advice), *_same(repeats)]
         rows += [_sure(advice), *map(_evidence, advice["evidence"]), Text()]
         grid.add_row(Text(f"{number}.", style="bold"), Group(*rows))
     console.print(grid)
-    for advice in advised["rejected"]:
-        text = f"no use: {printable(advice['text'])}"
-        console.print(Text(text, style="dim"))
+    for advice, repeats in rejected[:MOST]:
+        text = Text(f"no use: {printable(advice['text'])}", style="dim")
+        console.print(Group(text, *_same(repeats)))
+    left = max(0, len(told) - MOST) + max(0, len(rejected) - MOST)
+    if left:
+        console.print(Text(f"and {left} more, which --json has", style="dim"))
+
+
+def _with_repeats(advised: list[Advice]) -> list[tuple[Advice, list[Advice]]]:
+    """Each piece of advice that asks for something else, and those that ask for the same."""
+    repeats: dict[int, list[Advice]] = {}
+    for place, advice in enumerate(advised):
+        first = advice.get("same_as")
+        if first is None:
+            repeats[place] = []
+        else:
+            repeats[first].append(advice)
+    return [(advised[place], those) for place, those in repeats.items()]
+
+
+def _same(repeats: list[Advice]) -> list[Text]:
+    """For whom else it is advised, in a line; none if for nobody."""
+    if not repeats:
+        return []
+    pids = [*dict.fromkeys(str(it["subject"]["pid"]) for it in repeats)]
+    more = f" and {len(pids) - NAMED} more" if len(pids) > NAMED else ""
+    return [Text(f"the same for pid {', '.join(pids[:NAMED])}{more}", style="dim")]
 
 
 def _grid() -> Table:

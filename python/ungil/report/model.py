@@ -374,6 +374,8 @@ class Advice(TypedDict):
     gain: Gain | None
     confidence: Confidence
     evidence: list[Evidence]
+    same_as: NotRequired[int | None]
+    """The place of a better piece that asks for the same in another process."""
 
 
 class Advised(TypedDict):

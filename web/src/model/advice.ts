@@ -28,6 +28,8 @@ export interface Advice {
   gain: Gain | null;
   confidence: { level: string; because: string };
   evidence: Evidence[];
+  /** The place of a better piece that asks for the same in another process. */
+  same_as: number | null;
 }
 
 /** All of it, best first. */
@@ -35,6 +37,19 @@ export interface Advised {
   advice: Advice[];
   /** What was tried in the simulation, and gains too little. */
   rejected: Advice[];
+}
+
+/** Each piece that asks for something else, and the processes for which others ask for the same. */
+export function withRepeats(all: readonly Advice[]): { advice: Advice; pids: number[] }[] {
+  const pids = new Map<number, Set<number>>();
+  all.forEach(({ same_as: first, subject }, place) => {
+    if (first === null) pids.set(place, new Set());
+    else if (subject.pid !== null) pids.get(first)?.add(subject.pid);
+  });
+  return all.flatMap((advice, place) => {
+    const others = pids.get(place);
+    return others ? [{ advice, pids: [...others] }] : [];
+  });
 }
 
 /** Findings whose own advice is a policy or processes: what is predicted says more. */

@@ -1,7 +1,7 @@
 /** What to do: each piece of advice with what to type, what it gains, and what it rests on. */
 
 import type { Summary } from "../format/summary";
-import type { Advice, Evidence, Gain } from "../model/advice";
+import { withRepeats, type Advice, type Evidence, type Gain } from "../model/advice";
 import { digits, duration, plural, share } from "../units/numbers";
 import { printable, typeable } from "../units/names";
 import { element, name, type Child } from "./dom";
@@ -17,8 +17,12 @@ const KINDS: Record<string, string> = {
   "free-threaded": "free-threaded Python",
 };
 const NOTHING = "nothing to gain here";
+/** Processes that are named, of those for which the same is advised. */
+const NAMED = 5;
 /** How long a button says that it has copied, in ms. */
 const COPIED_FOR = 2000;
+
+type Told = ReturnType<typeof withRepeats>[number];
 
 /** What kind of advice it is. */
 function label({ kind, text }: Advice): string {
@@ -32,7 +36,7 @@ export function adviceSection(summary: Summary): HTMLElement {
   const place = { class: "advised", "aria-labelledby": "advice" };
   const { advised } = summary;
   if (!advised?.advice.length) return element("section", place, heading, howToGetIt(summary));
-  const items = advised.advice.map(item);
+  const items = withRepeats(advised.advice).map(item);
   openForPrint(items);
   const list = element("ol", { class: "advice-list" }, ...items);
   const isLong = items.length > MOST;
@@ -73,7 +77,7 @@ function quoted(word: string): string {
 }
 
 /** A piece of advice: a line that opens. The first one is open. */
-function item(advice: Advice, index: number): HTMLElement {
+function item({ advice, pids }: Told, index: number): HTMLElement {
   const { headline, rest } = parts(advice);
   const kind = label(advice);
   const isNotGil = advice.kind === "not-the-gil";
@@ -96,10 +100,17 @@ function item(advice: Advice, index: number): HTMLElement {
         { class: "about" },
         rest && element("p", { class: "rest" }, name(begun(rest)), range(advice.gain)),
         typed(advice),
+        pids.length > 0 && element("p", { class: "same" }, `${begun(same(pids))}.`),
         ...sure(advice),
       ),
     ),
   );
+}
+
+/** For whom else it is advised. */
+function same(pids: readonly number[]): string {
+  const more = pids.length > NAMED ? ` and ${pids.length - NAMED} more` : "";
+  return `the same for pid ${pids.slice(0, NAMED).join(", ")}${more}`;
 }
 
 /** What to do, and what that is predicted to gain. */
@@ -213,8 +224,11 @@ function openForPrint(items: readonly HTMLElement[]): void {
 
 function rejected(advice: readonly Advice[]): HTMLElement | null {
   if (!advice.length) return null;
-  const summary = `Simulated, and of little use: ${plural(advice.length, "other cure")}`;
-  const list = element("ul", {}, ...advice.map((it) => element("li", {}, name(begun(it.text)))));
+  const told = withRepeats(advice);
+  const summary = `Simulated, and of little use: ${plural(told.length, "other cure")}`;
+  const line = ({ advice: { text }, pids }: Told): HTMLElement =>
+    element("li", {}, name(begun(text)), pids.length > 0 && ` (${same(pids)})`);
+  const list = element("ul", {}, ...told.map(line));
   return element("details", { class: "rejected" }, element("summary", {}, summary), list);
 }
 

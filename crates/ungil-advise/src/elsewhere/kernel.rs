@@ -59,6 +59,7 @@ fn of_finding(report: &Report) -> Option<Advice> {
                 .to_owned(),
         },
         evidence: vec![not_run, cost],
+        same_as: None,
     })
 }
 
@@ -102,5 +103,6 @@ fn of_limit(report: &Report) -> Option<Advice> {
             ),
             at("time that they were stopped", throttled.stopped_s, Unit::Seconds, "stopped_s"),
         ],
+        same_as: None,
     })
 }

@@ -49,6 +49,7 @@ pub fn say(report: &Report) -> Advice {
         gain: None,
         confidence: confidence(report, recorded),
         evidence,
+        same_as: None,
     }
 }
 
@@ -97,6 +98,7 @@ fn without_gil(finding: &Finding) -> Option<Advice> {
         gain: None,
         confidence: Confidence { level: Sure::Medium, because: PARKS.to_owned() },
         evidence: vec![Evidence::at("threads slept", finding.cost_s, Unit::Seconds, key)],
+        same_as: None,
     })
 }
 

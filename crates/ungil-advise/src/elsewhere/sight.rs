@@ -120,6 +120,7 @@ impl<'a> Sight<'a> {
             gain: None,
             confidence: Confidence { level: told.sure, because: told.because },
             evidence: told.evidence.into_iter().chain(self.gil_evidence()).collect(),
+            same_as: None,
         }
     }
 }

@@ -64,5 +64,6 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         gain,
         confidence,
         evidence,
+        same_as: None,
     })
 }

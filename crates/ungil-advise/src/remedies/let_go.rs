@@ -55,6 +55,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         gain,
         confidence,
         evidence: ward.evidence(),
+        same_as: None,
     })
 }
 

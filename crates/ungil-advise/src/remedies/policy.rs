@@ -36,5 +36,6 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         gain,
         confidence,
         evidence: ward.evidence(),
+        same_as: None,
     })
 }

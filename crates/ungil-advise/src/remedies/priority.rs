@@ -47,5 +47,6 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         gain,
         confidence,
         evidence: ward.evidence(),
+        same_as: None,
     })
 }

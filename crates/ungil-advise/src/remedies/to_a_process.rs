@@ -75,6 +75,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         gain,
         confidence,
         evidence,
+        same_as: None,
     })
 }
 

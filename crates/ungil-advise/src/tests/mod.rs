@@ -1,6 +1,6 @@
 //! Each kind of advice, over a story that calls for it.
 
-mod story;
+pub mod story;
 mod remedies;
 mod elsewhere;
 mod schema;

@@ -75,6 +75,32 @@ fn without_a_look_no_function_is_named() {
 }
 
 #[test]
+fn what_rests_on_a_few_waits_is_not_sure_and_says_so() {
+    let because = |rounds: u64| {
+        let mut story = Story::of(&["MainThread", "builder"]);
+        story.acquire(0, 1);
+        for round in 1..=rounds {
+            let at_ns = round * 10 * MS;
+            story.wait(at_ns, 0);
+            story.ask(at_ns + 5 * MS, 0);
+            story.forced(at_ns + 5 * MS + 10_000, 1);
+            story.acquire(at_ns + 5 * MS + 20_000, 0);
+            story.release(at_ns + 5 * MS + 200_000, 0);
+            story.acquire(at_ns + 5 * MS + 220_000, 1);
+        }
+        let told = story.end((rounds + 1) * 10 * MS);
+        let confidence = told.of(Kind::Policy).unwrap().confidence.clone();
+        (confidence.level, confidence.because)
+    };
+    let (level, said) = because(8);
+    assert_eq!(level, Sure::Medium);
+    assert!(said.ends_with("; only 8 such waits were recorded"), "{said}");
+    let (level, said) = because(200);
+    assert_eq!(level, Sure::High);
+    assert!(!said.contains("only"), "{said}");
+}
+
+#[test]
 fn of_many_threads_that_fill_the_gil_few_would_do() {
     let names = ["MainThread", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
     let mut story = Story::of(&names);

@@ -1,66 +1,150 @@
 //! What happens next: each thread has one moment at most at which it goes on.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+/// A thread that is nowhere in the heap.
+const NOWHERE: usize = usize::MAX;
 
 /// The moments of all threads. Of equal ones the one that was told first comes first.
+///
+/// A binary heap that knows where each thread is in it, since most moments are changed before they
+/// come: a timer of 5 ms is taken back after microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// When, in which order, which thread, and the number of its plan.
-    heap: BinaryHeap<Reverse<(u64, u64, usize, u32)>>,
-    /// Of each thread: the number of its newest plan, and when that is due.
-    plans: Vec<(u32, Option<u64>)>,
+    /// Threads, each behind the one at half its place.
+    heap: Vec<usize>,
+    /// Of each thread: its place there, when it goes on, and in which order that was told.
+    places: Vec<usize>,
+    dues: Vec<(u64, u64)>,
     order: u64,
 }
 
 impl Events {
     pub(super) fn new(threads: usize) -> Self {
-        Self { plans: vec![(0, None); threads], ..Self::default() }
+        let (places, dues) = (vec![NOWHERE; threads], vec![(0, 0); threads]);
+        Self { heap: Vec::new(), places, dues, order: 0 }
     }
 
     /// Thread `number` goes on at `at_ns`, and not before.
     pub(super) fn plan(&mut self, number: usize, at_ns: u64) {
-        let (plan, due_ns) = &mut self.plans[number];
-        *plan = plan.wrapping_add(1);
-        *due_ns = Some(at_ns);
         self.order += 1;
-        self.heap.push(Reverse((at_ns, self.order, number, *plan)));
+        self.dues[number] = (at_ns, self.order);
+        let mut place = self.places[number];
+        if place == NOWHERE {
+            place = self.heap.len();
+            self.heap.push(number);
+            self.places[number] = place;
+        }
+        self.settle(place);
     }
 
     /// It goes on at `at_ns` if it would not before.
     pub(super) fn hasten(&mut self, number: usize, at_ns: u64) {
-        if self.plans[number].1.is_none_or(|due_ns| at_ns < due_ns) {
+        if self.places[number] == NOWHERE || at_ns < self.dues[number].0 {
             self.plan(number, at_ns);
         }
     }
 
     /// Its moment does not come.
     pub(super) fn cancel(&mut self, number: usize) {
-        let (plan, due_ns) = &mut self.plans[number];
-        *plan = plan.wrapping_add(1);
-        *due_ns = None;
+        let place = std::mem::replace(&mut self.places[number], NOWHERE);
+        if place == NOWHERE {
+            return;
+        }
+        self.heap.swap_remove(place);
+        if let Some(&moved) = self.heap.get(place) {
+            self.places[moved] = place;
+            self.settle(place);
+        }
     }
 
     /// Whether any thread has a moment to come.
     pub(super) fn are_left(&self) -> bool {
-        self.plans.iter().any(|(_, due_ns)| due_ns.is_some())
+        !self.heap.is_empty()
     }
 
     /// The next thread that goes on, and when.
     pub(super) fn next(&mut self) -> Option<(usize, u64)> {
-        while let Some(Reverse((at_ns, _, number, plan))) = self.heap.pop() {
-            if self.plans[number].0 == plan {
-                self.cancel(number);
-                return Some((number, at_ns));
-            }
+        let &number = self.heap.first()?;
+        self.cancel(number);
+        Some((number, self.dues[number].0))
+    }
+
+    /// Moves who is at `place` to where it belongs.
+    fn settle(&mut self, mut place: usize) {
+        while place > 0 && self.comes_before(place, (place - 1) / 2) {
+            self.swap(place, (place - 1) / 2);
+            place = (place - 1) / 2;
         }
-        None
+        loop {
+            let (left, right) = (2 * place + 1, 2 * place + 2);
+            let mut first = place;
+            for below in [left, right] {
+                if below < self.heap.len() && self.comes_before(below, first) {
+                    first = below;
+                }
+            }
+            if first == place {
+                return;
+            }
+            self.swap(place, first);
+            place = first;
+        }
+    }
+
+    fn comes_before(&self, place: usize, other: usize) -> bool {
+        self.dues[self.heap[place]] < self.dues[self.heap[other]]
+    }
+
+    fn swap(&mut self, place: usize, other: usize) {
+        self.heap.swap(place, other);
+        self.places[self.heap[place]] = place;
+        self.places[self.heap[other]] = other;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const THREADS: usize = 9;
+
+    proptest! {
+        #[test]
+        fn moments_come_as_from_a_list_that_is_looked_through(
+            steps in prop::collection::vec((0..4u8, 0..THREADS, 0..20u64), 1..200),
+        ) {
+            let mut events = Events::new(THREADS);
+            // Of each thread: when, and the number of the step that said so.
+            let mut list: [Option<(u64, usize)>; THREADS] = [None; THREADS];
+            for (told, (step, number, at_ns)) in steps.into_iter().enumerate() {
+                match step {
+                    0 => {
+                        events.plan(number, at_ns);
+                        list[number] = Some((at_ns, told));
+                    }
+                    1 => {
+                        events.hasten(number, at_ns);
+                        if list[number].is_none_or(|(due_ns, _)| at_ns < due_ns) {
+                            list[number] = Some((at_ns, told));
+                        }
+                    }
+                    2 => {
+                        events.cancel(number);
+                        list[number] = None;
+                    }
+                    _ => {
+                        let all = (0..THREADS).filter_map(|it| Some((list[it]?, it)));
+                        let first = all.min().map(|((due_ns, _), it)| (it, due_ns));
+                        if let Some((it, _)) = first {
+                            list[it] = None;
+                        }
+                        prop_assert_eq!(events.next(), first);
+                    }
+                }
+                prop_assert_eq!(events.are_left(), list.iter().any(Option::is_some));
+            }
+        }
+    }
 
     #[test]
     fn moments_come_in_their_order_and_only_the_newest_of_a_thread() {

@@ -29,9 +29,13 @@ class _Pipes(NamedTuple):
     """Two pipes that nothing is written to: who dies closes his ends, and the other one sees it."""
 
     sentinel: int
+    """Where the parent sees that the child is dead,"""
     child: int
+    """as the child has the other end."""
     parent: int
+    """Where the child sees that the parent is dead,"""
     alive: int
+    """as the parent has the other end."""
 
     @classmethod
     def new(cls) -> _Pipes:

@@ -1,0 +1,45 @@
+//! Advice that is the same for many processes: a server has workers that are all alike.
+
+use crate::advice::{Advice, Cause, Kind};
+use std::collections::HashMap;
+
+/// Has each piece of advice say which better one asks for the same elsewhere.
+pub fn mark(all: &mut [Advice]) {
+    type Asked = (Kind, Option<Cause>, Option<String>, Option<String>, Option<String>);
+    let mut firsts: HashMap<(Asked, Option<String>), usize> = HashMap::new();
+    for (place, advice) in all.iter_mut().enumerate() {
+        let subject = &advice.subject;
+        let (shell, code) = (advice.action.shell.clone(), advice.action.code.clone());
+        let asked = (advice.kind, advice.cause, shell, code, subject.function.clone());
+        let first = *firsts.entry((asked, subject.thread_group.clone())).or_insert(place);
+        advice.same_as = (first != place).then_some(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::story::{MS, Story};
+
+    #[test]
+    fn of_two_processes_that_are_alike_the_second_one_is_advised_the_same() {
+        let told = Story::convoy().end(2_000 * MS).advised.advice;
+        assert!(told.iter().all(|it| it.same_as.is_none()));
+        let mut all = [told.clone(), told.clone()].concat();
+        mark(&mut all);
+        let firsts: Vec<_> = all.iter().map(|it| it.same_as).collect();
+        let repeats: Vec<_> = (0..told.len()).map(Some).collect();
+        assert_eq!(firsts, [vec![None; told.len()], repeats].concat());
+    }
+
+    #[test]
+    fn what_is_asked_of_another_function_is_not_the_same() {
+        let told = Story::convoy().end(2_000 * MS).advised.advice;
+        let mut all: Vec<_> =
+            told.iter().filter(|it| it.kind == Kind::ToAProcess).cloned().collect();
+        all.push(all[0].clone());
+        all[0].subject.function = Some("other (app.py:9)".to_owned());
+        mark(&mut all);
+        assert_eq!(all[1].same_as, None);
+    }
+}
