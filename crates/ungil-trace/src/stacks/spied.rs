@@ -129,8 +129,7 @@ impl Spied {
                 looked_up?;
             }
             for (&ident, name) in &self.spy.python_thread_names {
-                // A sub-interpreter calls whichever thread imports `threading` its main thread.
-                if let Some(name) = name.clone().filter(|name| index == 0 || name != MAIN) {
+                if let Some(name) = name.clone().filter(|name| index == 0 || is_own(name)) {
                     names.entry(ident).or_insert(name);
                 }
             }
@@ -147,6 +146,14 @@ impl Spied {
         };
         self.spy.get_stack_traces()
     }
+}
+
+/// Whether a sub-interpreter calls a thread so that it started itself. Whichever imports `threading`
+/// is its main thread to it, and others that run its code are `Dummy-N` (`threading.py`).
+fn is_own(name: &str) -> bool {
+    let number = name.strip_prefix("Dummy-");
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    name != MAIN && !number.is_some_and(is_number)
 }
 
 /// Where to look for the frames of the thread that holds the GIL at `gil`, innermost first: in the
@@ -181,5 +188,16 @@ pub(super) fn frame(frame: py_spy::Frame) -> Frame {
         function: frame.name,
         file: frame.filename,
         line: u32::try_from(frame.line).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sub_interpreter_calls_threads_of_others_is_not_their_name() {
+        assert!(["worker-1", "Dummy", "Dummy-", "Dummy-a1"].into_iter().all(is_own));
+        assert!([MAIN, "Dummy-1", "Dummy-27"].into_iter().all(|name| !is_own(name)));
     }
 }
