@@ -55,11 +55,11 @@ fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
     assert_eq!(advice.subject.function.as_deref(), Some("build_report (app.py:7)"));
 }
 
-#[test]
-fn without_a_look_no_function_is_named() {
+/// A thread that is so often 5 ms late, behind one that computes.
+fn late(rounds: u64) -> Story {
     let mut story = Story::of(&["MainThread", "builder"]);
     story.acquire(0, 1);
-    for round in 1..100 {
+    for round in 1..=rounds {
         let at_ns = round * 10 * MS;
         story.wait(at_ns, 0);
         story.ask(at_ns + 5 * MS, 0);
@@ -68,7 +68,12 @@ fn without_a_look_no_function_is_named() {
         story.release(at_ns + 5 * MS + 200_000, 0);
         story.acquire(at_ns + 5 * MS + 220_000, 1);
     }
-    let told = story.end(1_000 * MS);
+    story
+}
+
+#[test]
+fn without_a_look_no_function_is_named() {
+    let told = late(99).end(1_000 * MS);
     let advice = told.of(Kind::ToAProcess).unwrap();
     assert_eq!((&advice.subject.function, &advice.action.code), (&None, &None));
     assert!(advice.text.starts_with("run the work of thread builder in a process of its own"));
@@ -77,18 +82,7 @@ fn without_a_look_no_function_is_named() {
 #[test]
 fn what_rests_on_a_few_waits_is_not_sure_and_says_so() {
     let because = |rounds: u64| {
-        let mut story = Story::of(&["MainThread", "builder"]);
-        story.acquire(0, 1);
-        for round in 1..=rounds {
-            let at_ns = round * 10 * MS;
-            story.wait(at_ns, 0);
-            story.ask(at_ns + 5 * MS, 0);
-            story.forced(at_ns + 5 * MS + 10_000, 1);
-            story.acquire(at_ns + 5 * MS + 20_000, 0);
-            story.release(at_ns + 5 * MS + 200_000, 0);
-            story.acquire(at_ns + 5 * MS + 220_000, 1);
-        }
-        let told = story.end((rounds + 1) * 10 * MS);
+        let told = late(rounds).end((rounds + 1) * 10 * MS);
         let confidence = told.of(Kind::Policy).unwrap().confidence.clone();
         (confidence.level, confidence.because)
     };
