@@ -109,7 +109,7 @@ pub struct Subject {
 }
 
 /// What to type: a command, a line of code, or neither where only a person can decide.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Action {
     /// A command, word by word.
     pub command: Option<Vec<String>>,

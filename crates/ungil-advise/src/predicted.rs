@@ -8,7 +8,9 @@ use crate::advice::{Confidence, Gain, Measure, Sure, Unit};
 use crate::scene::Scene;
 use rayon::prelude::*;
 use std::time::Instant;
-use ungil_simulate::{Demand, Figures, Prediction, Range, Rules, WAKE_UP_US, predict};
+use ungil_simulate::{
+    Demand, Figures, Prediction, Range, Rules, ThreadFigures, WAKE_UP_US, predict,
+};
 
 /// A simulation of the recording that is off by more than this (of 1) is not trusted much,
 const CLOSE: f64 = 0.25;
@@ -67,8 +69,8 @@ impl<'a> Baseline<'a> {
 
     /// What these threads together hold of the GIL in a simulation, of 1.
     pub fn held_share(figures: &Figures, tids: &[u32]) -> f64 {
-        let threads = figures.threads.iter().filter(|thread| tids.contains(&thread.tid));
-        threads.map(|thread| thread.held_s).sum::<f64>() / figures.duration_s.max(1e-9)
+        of_those(figures, tids).map(|thread| thread.held_s).sum::<f64>()
+            / figures.duration_s.max(1e-9)
     }
 
     /// The simulation of the recording as it was.
@@ -202,10 +204,14 @@ pub fn told(measure: Measure, value: f64) -> String {
     }
 }
 
+/// The figures of these threads.
+fn of_those<'a>(figures: &'a Figures, tids: &'a [u32]) -> impl Iterator<Item = &'a ThreadFigures> {
+    figures.threads.iter().filter(|thread| tids.contains(&thread.tid))
+}
+
 /// How many waits the measure is of.
 fn count(figures: &Figures, tids: &[u32], measure: Measure) -> u64 {
-    let threads = figures.threads.iter().filter(|thread| tids.contains(&thread.tid));
-    let waits = threads.map(|thread| match measure {
+    let waits = of_those(figures, tids).map(|thread| match measure {
         Measure::WaitAfterBlockingCall => thread.returns.count,
         Measure::WaitedPerSecond => thread.waits.count,
     });
@@ -214,7 +220,7 @@ fn count(figures: &Figures, tids: &[u32], measure: Measure) -> u64 {
 
 /// The measure, of these threads: milliseconds for a blocking call, or seconds for each second.
 fn value(figures: &Figures, tids: &[u32], measure: Measure) -> f64 {
-    let threads = figures.threads.iter().filter(|thread| tids.contains(&thread.tid));
+    let threads = of_those(figures, tids);
     match measure {
         Measure::WaitAfterBlockingCall => {
             let (sum_us, count) = threads.fold((0.0, 0), |(sum_us, count), thread| {

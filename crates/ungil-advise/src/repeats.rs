@@ -1,24 +1,23 @@
 //! Advice that is the same for many processes: a server has workers that are all alike.
 
-use crate::advice::{Advice, Cause, Kind};
+use crate::advice::Advice;
 use std::collections::HashMap;
 
 /// Has each piece of advice say which better one asks for the same elsewhere.
 pub fn mark(all: &mut [Advice]) {
-    type Asked = (Kind, Option<Cause>, Option<String>, Option<String>, Option<String>);
-    let mut firsts: HashMap<(Asked, Option<String>), usize> = HashMap::new();
-    for (place, advice) in all.iter_mut().enumerate() {
-        let subject = &advice.subject;
-        let (shell, code) = (advice.action.shell.clone(), advice.action.code.clone());
-        let asked = (advice.kind, advice.cause, shell, code, subject.function.clone());
-        let first = *firsts.entry((asked, subject.thread_group.clone())).or_insert(place);
-        advice.same_as = (first != place).then_some(first);
+    let mut firsts = HashMap::new();
+    for (place, Advice { kind, cause, action, subject, same_as, .. }) in all.iter_mut().enumerate()
+    {
+        let whom = (subject.function.clone(), subject.thread_group.clone());
+        let first = *firsts.entry((*kind, *cause, action.clone(), whom)).or_insert(place);
+        *same_as = (first != place).then_some(first);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
     use crate::tests::story::{MS, Story};
 
     #[test]

@@ -63,7 +63,7 @@ def render_advice(report: Report, console: Console) -> None:
     for advice, repeats in rejected[:MOST]:
         text = Text(f"no use: {printable(advice['text'])}", style="dim")
         console.print(Group(text, *_same(repeats)))
-    left = max(0, len(told) - MOST) + max(0, len(rejected) - MOST)
+    left = len(told[MOST:]) + len(rejected[MOST:])
     if left:
         console.print(Text(f"and {left} more, which --json has", style="dim"))
 

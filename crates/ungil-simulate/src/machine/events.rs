@@ -7,7 +7,7 @@ const NOWHERE: usize = usize::MAX;
 ///
 /// A binary heap that knows where each thread is in it, since most moments are changed before they
 /// come: a timer of 5 ms is taken back after microseconds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Events {
     /// Threads, each behind the one at half its place.
     heap: Vec<usize>,
