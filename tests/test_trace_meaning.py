@@ -112,7 +112,10 @@ def test_native_code_that_keeps_the_gil_is_found_with_its_line(
 
     kept = [it for it in recording.gil["long_holds"] if it["tid"] == tid]
     kept = [it for it in kept if it["duration_ms"] >= 50]
-    assert len(kept) == pytest.approx(times, rel=0.1)
+    # Two calls are one hold where the other thread got no processor to ask in between,
+    assert times / 2 < len(kept) <= times * 1.1
+    # and every call is in one of them.
+    assert sum(it["duration_ms"] for it in kept) >= times * 50
     # A stack is taken from outside while the hold goes on, which the same load may prevent.
     seen = [it for it in kept if it["stack"]]
     assert len(seen) > times / 2

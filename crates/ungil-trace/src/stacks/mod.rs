@@ -14,6 +14,7 @@
 //!
 //! Not known: sub-interpreters before Python 3.7, thread names of Python 2.
 
+mod before_forks;
 mod forbidden;
 mod libraries;
 mod interpreter_states;

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
+use super::before_forks::done_before_forks;
 use super::forbidden::{why_all_are_forbidden, why_forbidden};
 use super::free_threaded;
 use super::libraries::users_libraries;
@@ -45,6 +46,10 @@ impl StackReader {
     /// Finds the interpreter of process `pid`, of which `runtime` says where `_PyRuntime` is if it is a
     /// free-threaded one. Tries once; it does not wait for one to start.
     pub fn attach(pid: u32, runtime: Option<u64>) -> Result<Self, StackError> {
+        done_before_forks(|| Self::look_into(pid, runtime))
+    }
+
+    fn look_into(pid: u32, runtime: Option<u64>) -> Result<Self, StackError> {
         if let Some(why) = why_all_are_forbidden() {
             return Err(StackError::Forbidden(why));
         }
