@@ -1,7 +1,7 @@
 //! Which threads a simulation has, and what each of them does.
 
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, Successor, Thread, Unanswered};
+use crate::demand::{Burst, Demand, Link, Start, Starter, Thread, Unanswered};
 use crate::lengths::scaled;
 use crate::rules::{Change, Rules};
 use std::ops::Range;
@@ -15,8 +15,12 @@ pub(crate) struct Planned {
     pub(crate) source: usize,
     /// `None` if it is a successor of another.
     pub(crate) begins_ns: Option<u64>,
-    /// Which thread begins after its end, and how long after.
-    pub(crate) successor: Option<(usize, u64)>,
+    pub(crate) successor: Option<Next>,
+    /// Who starts it when it has arrived there.
+    pub(crate) started_by: Option<usize>,
+    /// At the end of which use it has replied.
+    replies: Option<usize>,
+    starter: Option<Arc<Starter>>,
     bursts: Arc<[Burst]>,
     unanswered: Arc<[Unanswered]>,
     /// Where it begins.
@@ -38,6 +42,15 @@ pub(crate) struct Planned {
     pub(crate) slice_ns: u64,
 }
 
+/// Which thread begins after another, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    pub(crate) thread: usize,
+    pub(crate) after_ns: u64,
+    /// Whether that is after the reply of the other, and not after its end.
+    pub(crate) is_asked: bool,
+}
+
 /// One use of the GIL in a simulation, and the time away from it that follows.
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
@@ -46,11 +59,26 @@ pub(crate) struct Use {
     pub(crate) runs_ns: u64,
     /// The parts of it, from and to, in which the thread does not let go whoever asks.
     pub(crate) unanswered_ns: Vec<[u64; 2]>,
+    /// Whether the thread has replied then.
+    pub(crate) replies: bool,
     /// Then it runs without the GIL,
     pub(crate) away_runs_ns: u64,
-    /// and sleeps, unless it waits for another.
-    pub(crate) sleeps_ns: u64,
-    pub(crate) until: Option<Until>,
+    /// and waits.
+    pub(crate) waits: Waits,
+}
+
+/// What a thread waits for after a use of the GIL.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waits {
+    /// It sleeps for so long.
+    For(u64),
+    /// For another thread.
+    Until(Until),
+    /// For something to arrive.
+    Arrival,
+    /// It starts a thread for what has arrived, and waits until that one runs. If nothing has, it
+    /// sleeps for so long.
+    Start(Start, u64),
 }
 
 /// A thread waits until so long after the beginning of a use of another.
@@ -81,6 +109,16 @@ struct Leader {
     thread: usize,
     follows: bool,
     again: Option<Again>,
+}
+
+/// Where a thread is in what it does.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    burst: usize,
+    /// After which one that came in the recording what it waits for then; the one before a new round
+    /// may be another.
+    waits_as_after: Option<usize>,
+    round: usize,
 }
 
 /// The uses that a thread does over and over, and the time away between two rounds.
@@ -137,6 +175,9 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 source,
                 begins_ns: Some(thread.begins_ns),
                 successor: None,
+                started_by: None,
+                replies: thread.started.map(|it| it.replies as usize),
+                starter: thread.starter.clone().filter(|_| copy == 0),
                 bursts: thread.bursts.clone(),
                 unanswered: thread.unanswered.clone(),
                 first,
@@ -164,20 +205,37 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
     for thread in &mut all {
         thread.leaders = leaders.clone();
     }
+    follow_each_other(&mut all, demand, rules, &leaders);
+    all
+}
+
+/// Says who begins after whom, and who is started by whom.
+fn follow_each_other(
+    all: &mut [Planned],
+    demand: &Demand,
+    rules: &Rules,
+    leaders: &[Option<Leader>],
+) {
+    let its = |place: usize| leaders.get(place).and_then(Option::as_ref).map(|it| it.thread);
     for number in 0..all.len() {
-        let successor = demand.threads[all[number].source].successor;
-        let Some(Successor { thread, after_ns, is_again }) = successor else { continue };
-        if all[number].is_copy || (is_again && rules.once) {
+        let source = &demand.threads[all[number].source];
+        if all[number].is_copy {
             continue;
         }
-        if let Some(next) = leaders.get(thread).and_then(Option::as_ref) {
-            all[number].successor = Some((next.thread, after_ns));
-            if !is_again {
-                all[next.thread].begins_ns = None;
-            }
+        if let Some(started) = source.started {
+            all[number].started_by = its(started.by);
+            all[number].begins_ns = all[number].begins_ns.map(|ns| ns.min(started.arrives_ns));
+        }
+        let successor = source.successor.filter(|it| !(it.is_again && rules.once));
+        let Some((successor, thread)) = successor.and_then(|it| Some((it, its(it.thread)?))) else {
+            continue;
+        };
+        let is_asked = successor.is_asked && source.started.is_some();
+        all[number].successor = Some(Next { thread, after_ns: successor.after_ns, is_asked });
+        if !successor.is_again {
+            all[thread].begins_ns = None;
         }
     }
-    all
 }
 
 impl Leader {
@@ -217,14 +275,15 @@ impl Planned {
         let (mut next, mut round) = (self.first, 0);
         std::iter::from_fn(move || {
             let mut burst = *self.bursts.get(next)?;
-            let number = next;
+            let mut place = Place { burst: next, waits_as_after: Some(next), round };
             next += 1;
             if let Some(again) = self.again.as_ref().filter(|again| again.uses.end == next) {
                 (burst.away_ns, burst.after) = (again.away_ns, again.after);
                 next = again.uses.start;
                 round += 1;
+                (place.waits_as_after, place.round) = (next.checked_sub(1), round);
             }
-            Some(self.changed(&burst, number, round))
+            Some(self.changed(&burst, place))
         })
     }
 
@@ -238,7 +297,24 @@ impl Planned {
         })
     }
 
-    fn changed(&self, burst: &Burst, number: usize, round: usize) -> Use {
+    /// What the thread waits for after that use; if it is only time, for so long.
+    fn waits(&self, burst: &Burst, place: Place, sleeps_ns: u64) -> Waits {
+        let Some(starter) = &self.starter else {
+            let after = burst.after.filter(|_| !self.is_copy);
+            let until = after.and_then(|link| self.until(link, place.round));
+            return until.map_or(Waits::For(sleeps_ns), Waits::Until);
+        };
+        if let Some(start) = starter.start(place.burst) {
+            return Waits::Start(start, sleeps_ns);
+        }
+        // It waits for no other thread: one that it is seen to follow may be one that it starts.
+        match place.waits_as_after {
+            Some(before) if starter.waits_after(before) => Waits::Arrival,
+            _ => Waits::For(sleeps_ns),
+        }
+    }
+
+    fn changed(&self, burst: &Burst, place: Place) -> Use {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
         let runs_ns = scaled(burst.held_ns - not_run_ns, self.work);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
@@ -248,16 +324,16 @@ impl Planned {
         }
         let wall_ns = runs_ns.saturating_add(not_run_ns);
         let of_wall = |ns: u64| scaled(ns, wall_ns as f64 / burst.held_ns.max(1) as f64);
-        let first = self.unanswered.partition_point(|it| (it.burst as usize) < number);
+        let first = self.unanswered.partition_point(|it| (it.burst as usize) < place.burst);
         let unanswered = self.unanswered[first..].iter();
-        let unanswered = unanswered.take_while(|it| it.burst as usize == number);
+        let unanswered = unanswered.take_while(|it| it.burst as usize == place.burst);
         Use {
             wall_ns,
             runs_ns,
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),
+            replies: self.replies == Some(place.burst),
             away_runs_ns,
-            sleeps_ns: burst.away_ns - away_runs_ns,
-            until: burst.after.filter(|_| !self.is_copy).and_then(|it| self.until(it, round)),
+            waits: self.waits(burst, place, burst.away_ns - away_runs_ns),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::gil::Gil;
 use super::links::Link;
 use super::seat::{Seat, Settled};
+use super::starters::{self, Times};
 use super::steady::{Steady, middle};
 use super::successors;
 use super::{Burst, Demand, Machine, Thread};
@@ -17,8 +18,9 @@ use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTot
 
 /// How long a thread that is woken usually takes to have the GIL, where the trace does not tell.
 const WAKE_UP_NS: u64 = 30_000;
-/// By how much the kernel lets a timer be late, unless it is told otherwise (`timerslack_ns`).
-const LATENESS_NS: u64 = 55_000;
+/// By how much the kernel lets a timer be late, unless it is told otherwise (`timerslack_ns`). Then
+/// the thread has to wake up.
+const SLACK_NS: u64 = 50_000;
 /// How soon bytecode lets go of the GIL, where the trace does not tell.
 const ANSWER_NS: u64 = 10_000;
 /// Between these the kernel puts a thread aside for another (Linux's base slice, and less for those
@@ -167,7 +169,8 @@ impl Collector {
         let all_answers = merged(settled.iter().map(|settled| &settled.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
         let all_wake_ups = merged(settled.iter().map(|settled| &settled.wake_ups));
-        let usual_ns = all_wake_ups.median_ns().unwrap_or(0).max(WAKE_UP_NS * 2 / 3);
+        let woken_after_ns = all_wake_ups.median_ns().unwrap_or(WAKE_UP_NS);
+        let usual_ns = woken_after_ns.max(WAKE_UP_NS * 2 / 3);
         let woken_ns = usual_ns + usual_ns / 2;
         // The kernel runs a thread that mostly sleeps sooner than one that computes.
         let all_wake_ups = [false, true].map(|never_blocks| {
@@ -182,6 +185,7 @@ impl Collector {
         let mut waits = Lengths::default();
         let mut returns = Lengths::default();
         let mut gone_at_ns = Vec::new();
+        let mut times = Vec::new();
         for (seat, settled) in seats.into_iter().zip(settled) {
             let Settled { bursts, wanted_at_ns, answers, wake_ups, switches, .. } = settled;
             let named = self.threads.get(&seat.thread)?;
@@ -215,15 +219,19 @@ impl Collector {
             });
             threads.push(thread);
             let is_gone = threads[threads.len() - 1].steady.uses.is_empty();
-            gone_at_ns.push(is_gone.then(|| gone_ns.saturating_sub(began_ns)));
+            let gone_ns = gone_ns.saturating_sub(began_ns);
+            gone_at_ns.push(is_gone.then_some(gone_ns));
+            let wanted_at_ns = wanted_at_ns.iter().map(|ns| ns.saturating_sub(began_ns)).collect();
+            times.push(Times { wanted_at_ns, gone_ns });
         }
         let middle = middle.start.saturating_sub(began_ns)..middle.end.saturating_sub(began_ns);
-        successors::find(&mut threads, &gone_at_ns, &middle);
+        starters::find(&mut threads, &times);
+        successors::find(&mut threads, &gone_at_ns, &times, &middle);
         let lateness = match settings.policy {
             Policy::Stock => gil.lateness(settings.quantum_ns),
             _ => Seen::default(),
         };
-        let machine = Machine { lateness: or_usual(lateness, LATENESS_NS) };
+        let machine = Machine { lateness: or_usual(lateness, SLACK_NS + woken_after_ns) };
         let recorded =
             Figures::new(lasts_ns, total, gil.handoffs, gil.forced, [&waits, &returns], rows);
         Some(Demand {
@@ -295,6 +303,8 @@ fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady:
         bursts: bursts.into(),
         unanswered: [].into(),
         successor: None,
+        starter: None,
+        started: None,
         steady,
         follows: seat.evidence.is_enough(),
         away_ran,

@@ -4,11 +4,13 @@ mod links;
 mod steady;
 mod successors;
 mod seat;
+mod starters;
 mod gil;
 mod collector;
 
 pub use collector::Collector;
 pub(crate) use links::Link;
+pub(crate) use starters::{Start, Started, Starter};
 pub use steady::Steady;
 pub(crate) use successors::Successor;
 
@@ -57,6 +59,10 @@ pub struct Thread {
     pub begins_ns: u64,
     /// Who begins after its end.
     pub(crate) successor: Option<Successor>,
+    /// Whether it starts others for what arrives, and when.
+    pub(crate) starter: Option<Arc<Starter>>,
+    /// By whom it was started, if it was for an arrival.
+    pub(crate) started: Option<Started>,
     /// What it did, in its order.
     pub bursts: Arc<[Burst]>,
     /// Where it kept the GIL though it was asked for it, in the order of the bursts.

@@ -23,6 +23,11 @@ impl Following {
         }
     }
 
+    /// Thread `number` begins, perhaps again: it is worth waiting for.
+    pub(super) fn begins(&mut self, number: usize) {
+        self.has_ended[number] = false;
+    }
+
     /// Thread `number` begins to use the GIL.
     pub(super) fn began(&mut self, number: usize, now_ns: u64, events: &mut Events) {
         let count = self.began_ns[number].len();

@@ -11,6 +11,7 @@ mod events;
 mod processors;
 mod world;
 mod following;
+mod arrivals;
 mod tally;
 mod stock;
 mod thread;
@@ -83,10 +84,10 @@ pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<Outcome
             }
         };
         if let CoroutineResult::Return(()) = body.resume(()) {
+            world.events.borrow_mut().cancel(number);
+            stacks.extend(bodies[number].take().map(Coroutine::into_stack));
             world.ended(number);
             world.leaves(number);
-            stacks.extend(bodies[number].take().map(Coroutine::into_stack));
-            world.events.borrow_mut().cancel(number);
         }
     }
     let is_over = bodies.iter().all(Option::is_none) && !world.events.borrow().are_left();

@@ -2,7 +2,7 @@
 
 use super::processors::{Processors, SLICE_NS};
 use super::world::{NOBODY, SIGNALS_NS, Task, World, part};
-use crate::plan::{Planned, Until, Use};
+use crate::plan::{Begins, Planned, Until, Use, Waits};
 use crate::rules::Gil;
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
@@ -47,23 +47,51 @@ impl<'a> Here<'a> {
 
     /// Does what the thread does.
     pub(super) fn live(&self, thread: &Planned) {
-        self.take_processor();
         let world = self.world;
+        world.begins(self.number);
+        if thread.started_by.is_some_and(|starter| world.arrives(self.number, starter)) {
+            self.suspend(None);
+        }
+        self.take_processor();
         for next in thread.uses() {
             self.take_gil();
             let now_ns = self.now_ns();
             world.following.borrow_mut().began(self.number, now_ns, &mut world.events.borrow_mut());
             self.compute_with_gil(&next);
             self.drop_gil(true);
-            let Use { away_runs_ns, sleeps_ns, until, .. } = next;
-            let number = until.map(|until| world.following.borrow().number(until));
-            self.compute(away_runs_ns);
-            match until.zip(number) {
-                Some((until, number)) => self.wait_for(until, number),
-                None => self.block(Some(sleeps_ns)),
+            if next.replies {
+                world.replied(self.number);
+            }
+            let waits = self.with_started(next.waits);
+            // What it waits for may come while it runs.
+            let number = match waits {
+                Waits::Until(until) => world.following.borrow().number(until),
+                _ => 0,
+            };
+            self.compute(next.away_runs_ns);
+            match waits {
+                Waits::Until(until) => self.wait_for(until, number),
+                Waits::For(ns) | Waits::Start(_, ns) => self.block(Some(ns)),
+                Waits::Arrival => {
+                    while !world.arrivals.borrow_mut().lets_in(self.number) {
+                        self.block(None);
+                    }
+                }
             }
         }
         self.leave_processor();
+    }
+
+    /// Starts a thread, if that is what it is to do, and has somebody to start: what it waits for
+    /// then.
+    fn with_started(&self, waits: Waits) -> Waits {
+        let Waits::Start(start, _) = waits else { return waits };
+        let Some(thread) = self.world.arrivals.borrow_mut().starts(self.number) else {
+            return waits;
+        };
+        self.world.after(thread, start.begins_ns);
+        let (begins, after_ns) = (Begins::Turn(1), start.goes_on_ns);
+        Waits::Until(Until { thread, begins, after_ns, posted: true })
     }
 
     /// Waits until another thread has begun that use.

@@ -1,6 +1,7 @@
 //! All threads of a simulation, the time, and the GIL between them.
 
 use super::Setting;
+use super::arrivals::Arrivals;
 use super::events::Events;
 use super::following::Following;
 use super::processors::Processors;
@@ -8,7 +9,7 @@ use super::stock::Cond;
 use super::tally::{Outcome, Tally};
 use crate::delays::Delays;
 use crate::lengths::scaled;
-use crate::plan::Planned;
+use crate::plan::{Next, Planned};
 use crate::rules::Gil;
 use fastrand::Rng;
 use std::cell::{Cell, RefCell};
@@ -67,8 +68,8 @@ pub(super) struct World {
     pub(super) cond: RefCell<Cond>,
     pub(super) events: RefCell<Events>,
     pub(super) following: RefCell<Following>,
-    /// Who begins how long after the end of each thread.
-    successors: Vec<Option<(usize, u64)>>,
+    pub(super) arrivals: RefCell<Arrivals>,
+    successors: Vec<Option<Next>>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
     /// Who waits for the processor of each thread.
@@ -125,6 +126,7 @@ impl World {
             cond: RefCell::new(Cond::new(threads.len())),
             events: RefCell::new(events),
             following: RefCell::new(Following::new(threads.len())),
+            arrivals: RefCell::new(Arrivals::new(threads.len())),
             successors: threads.iter().map(|thread| thread.successor).collect(),
             processors: setting
                 .cores
@@ -245,12 +247,37 @@ impl World {
         self.events.borrow_mut().plan(number, self.now_ns.get().saturating_add(ns));
     }
 
+    /// Thread `number` begins.
+    pub(super) fn begins(&self, number: usize) {
+        self.arrivals.borrow_mut().begins(number);
+        self.following.borrow_mut().begins(number);
+    }
+
+    /// Thread `number` arrives where `starter` is to start it. Whether that one will.
+    pub(super) fn arrives(&self, number: usize, starter: usize) -> bool {
+        let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
+        self.arrivals.borrow_mut().arrives(number, starter, now_ns, &mut events)
+    }
+
+    /// Thread `number` has replied: its client asks again.
+    pub(super) fn replied(&self, number: usize) {
+        self.is_followed(number, true);
+    }
+
     /// Thread `number` has ended.
     pub(super) fn ended(&self, number: usize) {
         let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
         self.following.borrow_mut().ended(number, now_ns, &mut events);
-        if let Some((successor, ns)) = self.successors[number] {
-            events.plan(successor, now_ns.saturating_add(ns));
+        self.arrivals.borrow_mut().ended(number, now_ns, &mut events);
+        drop(events);
+        self.is_followed(number, false);
+    }
+
+    fn is_followed(&self, number: usize, is_asked: bool) {
+        let next = self.successors[number].filter(|next| next.is_asked == is_asked);
+        if let Some(Next { thread, after_ns, .. }) = next {
+            let at_ns = self.now_ns.get().saturating_add(after_ns);
+            self.arrivals.borrow_mut().plan(thread, at_ns, &mut self.events.borrow_mut());
         }
     }
 

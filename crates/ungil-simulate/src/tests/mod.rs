@@ -25,6 +25,8 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         main: false,
         begins_ns,
         successor: None,
+        starter: None,
+        started: None,
         bursts: bursts.into(),
         unanswered: [].into(),
         steady: Steady { uses: 0..bursts.len(), away_ns: bursts.last().map_or(0, |it| it.away_ns) },

@@ -2,7 +2,7 @@
 
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, Steady, Thread};
+use crate::demand::{Burst, Demand, Link, Start, Started, Starter, Steady, Successor, Thread};
 use crate::machine::{Outcome, Setting, simulate};
 use crate::plan::planned;
 use crate::rules::{Gil, Rules};
@@ -48,8 +48,60 @@ fn some_thread() -> impl Strategy<Value = Thread> {
     )
 }
 
-/// Some of the threads wait for uses of others, in any order, which may never come.
+/// A thread at this place that starts the others, as often as there are: some at once, and some when
+/// another has replied.
+fn some_server(place: usize) -> impl Strategy<Value = Vec<Thread>> {
+    let cycle = prop::collection::vec(some_burst(), 1..4);
+    let requests = prop::collection::vec((some_thread(), 0..20usize, 1..4usize), 1..8);
+    (cycle, requests).prop_map(move |(cycle, requests)| {
+        let count = requests.len();
+        let mut bursts = vec![burst(US, US)];
+        let mut found = Starter::default();
+        for _ in 0..count {
+            let before = u32::try_from(bursts.len()).unwrap() - 1;
+            bursts.extend(&cycle);
+            found.waits_after.push(before);
+            let start = Start { begins_ns: 20 * US, goes_on_ns: 30 * US };
+            found.starts.push((before + 1, start));
+            bursts.push(burst(US, US));
+        }
+        let mut threads = vec![Thread { starter: Some(found.into()), ..thread(0, &bursts) }];
+        for (number, (one, replies, further)) in requests.into_iter().enumerate() {
+            let replies = u32::try_from(replies % one.bursts.len()).unwrap();
+            let started = Started { by: place, arrives_ns: one.begins_ns, replies };
+            let successor = (number + further < count).then(|| Successor {
+                thread: place + 1 + number + further,
+                after_ns: one.begins_ns,
+                is_asked: further > 1,
+                is_again: false,
+            });
+            threads.push(Thread {
+                started: Some(started),
+                successor,
+                steady: Steady::default(),
+                ..one
+            });
+        }
+        // Nobody follows two.
+        let mut followed = std::collections::HashSet::new();
+        for thread in &mut threads {
+            thread.successor = thread.successor.filter(|it| followed.insert(it.thread));
+        }
+        threads
+    })
+}
+
+/// What threads want that wait for each other, and perhaps a server.
 fn some_demand() -> impl Strategy<Value = Demand> {
+    let mixed = some_threads().prop_flat_map(|threads| {
+        let server = some_server(threads.len());
+        (Just(threads), server).prop_map(|(threads, server)| [threads, server].concat())
+    });
+    prop_oneof![some_threads(), mixed].prop_map(|threads| demand(LASTS_NS, threads))
+}
+
+/// Some of the threads wait for uses of others, in any order, which may never come.
+fn some_threads() -> impl Strategy<Value = Vec<Thread>> {
     let links = prop::collection::vec((0..8usize, 0..20usize, 0..8u32, 0..30u32), 0..10);
     (prop::collection::vec(some_thread(), 1..8), links).prop_map(|(mut threads, links)| {
         let count = threads.len();
@@ -65,7 +117,7 @@ fn some_demand() -> impl Strategy<Value = Demand> {
                 threads[of].bursts = bursts.into();
             }
         }
-        demand(LASTS_NS, threads)
+        threads
     })
 }
 

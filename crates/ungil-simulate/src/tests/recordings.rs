@@ -95,6 +95,40 @@ fn line_of_threads() -> Vec<Record> {
     ended(records, begins_ns, ThreadTotals::default())
 }
 
+/// A server with one client, which asks 1 ms after each reply. Its thread accepts the connection in
+/// 0.1 ms and starts a thread, which makes the reply in 1 ms, sends it, and ends.
+fn server() -> Vec<Record> {
+    let mut records = begun();
+    let uses = |records: &mut Vec<Record>, thread, from_ns, ns| {
+        event(records, thread, from_ns, Kind::Acquire);
+        event(records, thread, from_ns + ns, Kind::ReleaseVoluntary);
+    };
+    uses(&mut records, 1, 0, 5 * US);
+    let mut at_ns = MS;
+    for number in 2..202 {
+        uses(&mut records, 1, at_ns, 100 * US);
+        let begins_ns = at_ns + 120 * US;
+        let thread = ThreadId(number);
+        records.push(Record::ThreadStarted {
+            thread,
+            process: PROCESS,
+            tid: 70 + number,
+            at_ns: begins_ns,
+            name: format!("request-{number}"),
+        });
+        uses(&mut records, number, begins_ns, 50 * US);
+        uses(&mut records, 1, begins_ns + 60 * US, 5 * US);
+        uses(&mut records, number, begins_ns + 100 * US, MS);
+        let sends_ns = begins_ns + 110 * US + MS;
+        uses(&mut records, number, sends_ns, 10 * US);
+        let totals = ThreadTotals::default();
+        let ends_ns = sends_ns + 20 * US;
+        records.push(Record::ThreadEnded { thread, at_ns: ends_ns, totals });
+        at_ns = sends_ns + 10 * US + MS;
+    }
+    ended(records, at_ns, ThreadTotals::default())
+}
+
 /// One thread uses the GIL for 50 us and runs for 100 us without it, 20 times; then it sleeps for 1
 /// ms, and again. The other wants the GIL in the middle of that, is woken by each release, and has it
 /// only when the first one sleeps; but each eighth time it wakes up within 25 us.
@@ -217,6 +251,27 @@ fn threads_that_begin_when_others_end_begin_sooner_if_those_do_not_wait() {
     assert!(interactive > 3 * recorded, "{interactive} for {recorded}");
     let once = predict(&demand, &Rules { once: true, ..rules }).unwrap().figures.returns.count;
     assert_eq!(once, recorded);
+}
+
+#[test]
+fn a_client_asks_again_only_after_the_server_has_let_it_in_and_replied() {
+    let demand = only(&server());
+    let server = demand.threads.iter().position(|it| it.starter.is_some()).unwrap();
+    let uses = |work, without: &[usize]| {
+        let changes = vec![(server, Change::Work(work))];
+        let without = without.to_vec();
+        let rules = Rules { runs: 1, changes, without, ..Rules::from(demand.settings) };
+        predict(&demand, &rules).unwrap().figures.returns.count
+    };
+    let recorded = demand.recorded.returns.count;
+    let same = uses(1.0, &[]);
+    assert!(same.abs_diff(recorded) <= recorded / 20, "{same} for {recorded}");
+    // A request takes 2.3 ms, and now 2.1 ms more.
+    let slow = uses(21.0, &[]);
+    assert!(slow.abs_diff(recorded / 2) <= recorded / 10, "{slow} for {recorded}");
+    // Without the thread that accepts, those of the requests begin by themselves: three uses of five.
+    let alone = uses(1.0, &[server]);
+    assert!(alone.abs_diff(recorded * 3 / 5) <= recorded / 10, "{alone} for {recorded}");
 }
 
 #[test]
