@@ -9,6 +9,7 @@
 
 mod events;
 mod processors;
+mod stacks;
 mod world;
 mod following;
 mod arrivals;
@@ -16,6 +17,7 @@ mod tally;
 mod stock;
 mod thread;
 
+pub(crate) use stacks::NoStack;
 pub(crate) use tally::Outcome;
 
 use crate::delays::Delays;
@@ -23,6 +25,8 @@ use crate::plan::Planned;
 use crate::rules::Gil;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use stacks::Stacks;
+use std::cell::RefCell;
 use std::rc::Rc;
 use thread::Here;
 use world::World;
@@ -39,60 +43,57 @@ pub(crate) struct Setting {
     pub(crate) seed: u64,
 }
 
-/// A thread needs no more: the deepest call is that of a wait in the line.
-const STACK_BYTES: usize = 32 * 1024;
-
-/// So many threads may live at once: each stack is two mappings of memory, of which Linux lets a
-/// process have 65,530 (`vm.max_map_count`).
-const MOST_STACKS: usize = 25_000;
-
-/// There is not enough memory for a stack of each thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoStack;
-
 type Body = Coroutine<(), (), (), DefaultStack>;
+
+thread_local! {
+    static STACKS: RefCell<Stacks> = RefCell::default();
+}
 
 /// Runs `threads` to their end, or to that of the time.
 pub(crate) fn simulate(threads: &[Planned], setting: &Setting) -> Result<Outcome, NoStack> {
     let world = Rc::new(World::new(threads, setting));
     let mut bodies: Vec<Option<Body>> = Vec::new();
     bodies.resize_with(threads.len(), || None);
-    // Threads that end leave their stacks to those that begin.
-    let mut stacks: Vec<DefaultStack> = Vec::new();
-    let mut made = 0;
+    STACKS.with_borrow_mut(|stacks| {
+        let ended_ns = run(&world, &mut bodies, threads, setting.lasts_ns, stacks);
+        for mut body in bodies.into_iter().flatten() {
+            body.force_unwind();
+            stacks.give_back(body.into_stack());
+        }
+        Ok(world.outcome(ended_ns?))
+    })
+}
+
+/// Lets the threads do what they do, until `lasts_ns` at most. When that ended.
+fn run(
+    world: &Rc<World>,
+    bodies: &mut [Option<Body>],
+    threads: &[Planned],
+    lasts_ns: u64,
+    stacks: &mut Stacks,
+) -> Result<u64, NoStack> {
     loop {
         let next = world.events.borrow_mut().next();
-        let Some((number, at_ns)) = next.filter(|(_, at_ns)| *at_ns <= setting.lasts_ns) else {
-            break;
-        };
+        let Some((number, at_ns)) = next.filter(|(_, at_ns)| *at_ns <= lasts_ns) else { break };
         world.now_ns.set(at_ns);
         if world.is_looked_after(number) {
             continue;
         }
         let body = match &mut bodies[number] {
             Some(body) => body,
-            none => {
-                let stack = match stacks.pop() {
-                    Some(stack) => stack,
-                    None if made == MOST_STACKS => return Err(NoStack),
-                    None => {
-                        made += 1;
-                        DefaultStack::new(STACK_BYTES).map_err(|_| NoStack)?
-                    }
-                };
-                none.insert(thread_body(&world, number, &threads[number], stack))
-            }
+            none => none.insert(thread_body(world, number, &threads[number], stacks.take()?)),
         };
         if let CoroutineResult::Return(()) = body.resume(()) {
             world.events.borrow_mut().cancel(number);
-            stacks.extend(bodies[number].take().map(Coroutine::into_stack));
+            if let Some(body) = bodies[number].take() {
+                stacks.give_back(body.into_stack());
+            }
             world.ended(number);
             world.leaves(number);
         }
     }
     let is_over = bodies.iter().all(Option::is_none) && !world.events.borrow().are_left();
-    let ended_ns = if is_over { world.now_ns.get() } else { setting.lasts_ns };
-    Ok(world.outcome(ended_ns))
+    Ok(if is_over { world.now_ns.get() } else { lasts_ns })
 }
 
 fn thread_body(world: &Rc<World>, number: usize, thread: &Planned, stack: DefaultStack) -> Body {
