@@ -221,8 +221,8 @@ impl Collector {
             let is_gone = threads[threads.len() - 1].steady.uses.is_empty();
             let gone_ns = gone_ns.saturating_sub(began_ns);
             gone_at_ns.push(is_gone.then_some(gone_ns));
-            let wanted_at_ns = wanted_at_ns.iter().map(|ns| ns.saturating_sub(began_ns)).collect();
-            times.push(Times { wanted_at_ns, gone_ns });
+            let since_began = wanted_at_ns.into_iter().map(|ns| ns.saturating_sub(began_ns));
+            times.push(Times { wanted_at_ns: since_began.collect(), gone_ns });
         }
         let middle = middle.start.saturating_sub(began_ns)..middle.end.saturating_sub(began_ns);
         starters::find(&mut threads, &times);

@@ -15,8 +15,11 @@ const STARTS_NS: u64 = 3_000_000;
 const GOES_ON_NS: u64 = 5_000_000;
 /// A shorter time away is no wait for an arrival: it was there already.
 const OWN_NS: u64 = 100_000;
-/// A thread that started so many others is a starter.
+/// A thread that started so many others is a starter,
 const LEAST_TIMES: usize = 10;
+/// if there is a start for so many of its uses at least. An event loop starts some for its executor,
+/// and then waits for them.
+const USES_FOR_ONE: usize = 8;
 /// So many uses lie between an arrival and the start at most.
 const MOST_BETWEEN: usize = 4;
 /// So many threads are looked at, whether they are starters.
@@ -161,7 +164,7 @@ fn started_by(threads: &[Thread], times: &[Times], thread: usize, starter: usize
 /// How many uses lie between the one that an arrival begins and the one that starts a thread for
 /// it: as many as most often since a long time away, where that was no wait for a thread to run.
 fn uses_between(starter: &Thread, seen: &[Seen]) -> Option<usize> {
-    if seen.len() < LEAST_TIMES {
+    if seen.len() < LEAST_TIMES.max(starter.bursts.len() / USES_FOR_ONE) {
         return None;
     }
     let starts: HashSet<_> = seen.iter().map(|it| it.burst).collect();
@@ -237,6 +240,19 @@ mod tests {
         let third = Started { by: 0, arrives_ns: 30 * MS, replies: 2 };
         assert_eq!(threads[4].started, Some(third));
         assert_eq!((&threads[1].starter, threads[1].started), (&None, None));
+    }
+
+    #[test]
+    fn a_thread_that_does_much_else_is_no_starter() {
+        let (mut threads, mut times) = server(20);
+        let mut bursts = threads[0].bursts.to_vec();
+        let ends_ns = times[0].gone_ns;
+        times[0].wanted_at_ns.extend((0..200).map(|turn| ends_ns + turn * MS));
+        times[0].gone_ns = ends_ns + 200 * MS;
+        bursts.extend([burst(US, MS - US); 200]);
+        threads[0].bursts = bursts.into();
+        find(&mut threads, &times);
+        assert_eq!(threads[0].starter, None);
     }
 
     #[test]

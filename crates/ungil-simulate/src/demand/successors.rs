@@ -5,7 +5,7 @@
 //! that has none yet. So as many run at the same time as did in the recording.
 //!
 //! A thread that was started for an arrival follows the reply of another, and comes when it arrives.
-//! The client thinks for as long as in the quickest tenth of the cases: in the others it may have
+//! The client thinks for as long as in the quickest thirtieth of the cases: in the others it may have
 //! waited until the starter turned to it.
 
 use super::Thread;
