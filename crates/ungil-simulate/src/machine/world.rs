@@ -61,6 +61,15 @@ pub(super) struct Task {
     slice_ns: u64,
 }
 
+/// Those that wait for the processor of one thread.
+#[derive(Clone, Debug, Default)]
+struct Behind {
+    threads: Vec<usize>,
+    /// When the kernel puts that thread aside for all of them: it does so once a slice, however many
+    /// they are.
+    aside_at_ns: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) gil: Gil,
@@ -73,7 +82,7 @@ pub(super) struct World {
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
     /// Who waits for the processor of each thread.
-    behind: RefCell<Vec<Vec<usize>>>,
+    behind: RefCell<Vec<Behind>>,
     /// Who sleeps on which word.
     pub(super) sleepers: RefCell<HashMap<*const AtomicU32, usize>>,
     pub(super) random: RefCell<Rng>,
@@ -132,7 +141,7 @@ impl World {
                 .cores
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
             tasks: RefCell::new(tasks.collect()),
-            behind: RefCell::new(vec![Vec::new(); threads.len()]),
+            behind: RefCell::new(vec![Behind::default(); threads.len()]),
             sleepers: RefCell::default(),
             random: RefCell::new(Rng::with_seed(setting.seed)),
             wake_up_factor: setting.wake_up_factor,
@@ -177,7 +186,7 @@ impl World {
     /// Thread `number` sleeps from now on: one that waits for its processor has it.
     pub(super) fn leaves(&self, number: usize) {
         let at_ns = self.now_ns.get().saturating_add(SWITCHES_NS);
-        for behind in self.behind.borrow_mut()[number].drain(..) {
+        for behind in self.behind.borrow_mut()[number].threads.drain(..) {
             let task = &mut self.tasks.borrow_mut()[behind];
             if task.behind == Some(number) {
                 task.behind = None;
@@ -221,19 +230,23 @@ impl World {
         }
     }
 
-    /// Thread `number` has the processor of thread `by` when that one sleeps, or is put aside for
-    /// it: sooner if `number` has run less.
+    /// Thread `number` has the processor of thread `by` when that one sleeps, or is put aside: sooner if
+    /// `number` has run less.
     fn put_behind(&self, number: usize, by: usize) {
         let tasks = &mut self.tasks.borrow_mut();
-        let part = tasks[number].cpu_ns as f64 / tasks[by].cpu_ns.max(1) as f64;
-        let slice_ns = scaled(tasks[by].slice_ns, part.sqrt().min(1.0));
-        self.after(number, self.random.borrow_mut().u64(..=slice_ns));
-        tasks[number].behind = Some(by);
         let behind = &mut self.behind.borrow_mut()[by];
-        if behind.len() >= MANY_BEHIND && behind.len().is_power_of_two() {
-            behind.retain(|one| tasks[*one].behind == Some(by));
+        if behind.aside_at_ns <= self.now_ns.get() {
+            let part = tasks[number].cpu_ns as f64 / tasks[by].cpu_ns.max(1) as f64;
+            let slice_ns = scaled(tasks[by].slice_ns, part.sqrt().min(1.0));
+            let ns = self.random.borrow_mut().u64(..=slice_ns);
+            behind.aside_at_ns = self.now_ns.get().saturating_add(ns);
         }
-        behind.push(number);
+        self.events.borrow_mut().plan(number, behind.aside_at_ns);
+        tasks[number].behind = Some(by);
+        if behind.threads.len() >= MANY_BEHIND && behind.threads.len().is_power_of_two() {
+            behind.threads.retain(|one| tasks[*one].behind == Some(by));
+        }
+        behind.threads.push(number);
     }
 
     /// Whether thread `number`, which is about to sleep for the GIL, does not yet.
@@ -303,4 +316,35 @@ impl World {
 pub(super) fn part(ns: u64, some: u64, all: u64) -> u64 {
     let part = u128::from(ns) * u128::from(some) / u128::from(all.max(1));
     u64::try_from(part).unwrap_or(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::planned;
+    use crate::rules::Rules;
+    use crate::tests::{MS, US, burst, demand, thread};
+
+    #[test]
+    fn a_thread_is_put_aside_once_for_all_that_wait_for_its_processor() {
+        let threads = vec![thread(0, &[burst(US, US)]); 3];
+        let threads = planned(&demand(MS, threads), &Rules::of(Gil::Free));
+        let setting = Setting {
+            gil: Gil::Free,
+            cores: None,
+            wake_up_factor: 1.0,
+            lateness: Delays::fixed(0),
+            lasts_ns: MS,
+            seed: 1,
+        };
+        let world = World::new(&threads, &setting);
+        world.tasks.borrow_mut().iter_mut().for_each(|task| task.cpu_ns = MS);
+        world.put_behind(1, 0);
+        world.put_behind(2, 0);
+        let mut events = world.events.borrow_mut();
+        events.cancel(0);
+        let (first, aside_at_ns) = events.next().unwrap();
+        assert_eq!((first, events.next()), (1, Some((2, aside_at_ns))));
+        assert!(aside_at_ns > 0);
+    }
 }
