@@ -14,10 +14,10 @@ use super::libraries::users_libraries;
 use super::native::NativeStacks;
 use super::spied::Spied;
 use super::{Sample, StackError, ThreadName};
-use crate::clock::now_ns;
+use crate::clock::{now_ns, read_ns};
 use crate::free_threaded::FreeThreaded;
 
-/// A look at the libraries of a process is followed by so many times as long without one,
+/// A look at the libraries of a process is followed by so many times its CPU time without one,
 const LIBRARIES_REST: u32 = 100;
 /// but not by less or more than this.
 const LIBRARIES_EVERY: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
@@ -132,16 +132,24 @@ impl StackReader {
         })
     }
 
+    /// What was told of the libraries of the user was not heard.
+    pub(super) fn tell_libraries_again(&mut self) {
+        self.libraries.clear();
+        self.libraries_at = None;
+    }
+
     /// The libraries of the user if they have changed; not looked up at every sample.
     fn changed_libraries(&mut self) -> Option<Vec<String>> {
-        let begun = Instant::now();
-        if self.libraries_at.is_some_and(|at| begun < at) {
+        if self.libraries_at.is_some_and(|at| Instant::now() < at) {
             return None;
         }
+        // On a busy machine a look may last long, and cost little.
+        let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
         let libraries = users_libraries(self.pid);
+        let took_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begun_ns);
         let [least, most] = LIBRARIES_EVERY;
-        self.libraries_at =
-            Some(Instant::now() + (begun.elapsed() * LIBRARIES_REST).clamp(least, most));
+        let rest = (Duration::from_nanos(took_ns) * LIBRARIES_REST).clamp(least, most);
+        self.libraries_at = Some(Instant::now() + rest);
         let libraries = libraries?;
         (libraries != self.libraries).then(|| {
             self.libraries.clone_from(&libraries);

@@ -231,6 +231,10 @@ impl Worker {
     fn everyone(&mut self, pid: u32, runtime: Option<u64>) -> Answer {
         if !matches!(self.targets.get(&pid), Some(Target::Attached(_))) {
             self.answer(pid, &Wanted { runtime, ..Wanted::default() });
+            // Nobody gets that answer.
+            if let Some(Target::Attached(reader)) = self.targets.get_mut(&pid) {
+                reader.tell_libraries_again();
+            }
         }
         let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
         let read = match self.targets.get_mut(&pid) {
