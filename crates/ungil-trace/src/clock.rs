@@ -37,6 +37,14 @@ pub(crate) fn read_ns(clock: libc::clockid_t) -> u64 {
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
+/// What `call` returns, and the CPU time that it took in this thread, in nanoseconds.
+#[cfg(feature = "stacks")]
+pub(crate) fn with_cpu_ns<T>(call: impl FnOnce() -> T) -> (T, u64) {
+    let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
+    let returned = call();
+    (returned, read_ns(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begun_ns))
+}
+
 /// Both clocks now, or `None` where the processor's counter is not what the kernel makes
 /// `CLOCK_MONOTONIC` from, or may stop or change its pace.
 pub(crate) fn read_both() -> Option<Reading> {

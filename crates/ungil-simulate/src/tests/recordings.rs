@@ -21,14 +21,17 @@ fn begun() -> Vec<Record> {
         python: "3.13.0".to_owned(),
         not_recorded: None,
     };
-    let thread = |number: u32| Record::ThreadStarted {
+    vec![Record::ProcessStarted(process), started(0, 0), started(1, 0)]
+}
+
+fn started(number: u32, at_ns: u64) -> Record {
+    Record::ThreadStarted {
         thread: ThreadId(number),
         process: PROCESS,
         tid: 70 + number,
-        at_ns: 0,
+        at_ns,
         name: format!("thread-{number}"),
-    };
-    vec![Record::ProcessStarted(process), thread(0), thread(1)]
+    }
 }
 
 fn event(records: &mut Vec<Record>, thread: u32, at_ns: u64, kind: Kind) {
@@ -72,13 +75,7 @@ fn line_of_threads() -> Vec<Record> {
     let mut begins_ns = MS;
     for number in 2..82 {
         let thread = ThreadId(number);
-        records.push(Record::ThreadStarted {
-            thread,
-            process: PROCESS,
-            tid: 70 + number,
-            at_ns: begins_ns,
-            name: format!("request-{number}"),
-        });
+        records.push(started(number, begins_ns));
         let asks_ns = begins_ns + 5 * MS + 60 * US;
         event(&mut records, number, begins_ns, Kind::Wait);
         event(&mut records, number, asks_ns, Kind::DropRequest);
@@ -109,13 +106,7 @@ fn server() -> Vec<Record> {
         uses(&mut records, 1, at_ns, 100 * US);
         let begins_ns = at_ns + 120 * US;
         let thread = ThreadId(number);
-        records.push(Record::ThreadStarted {
-            thread,
-            process: PROCESS,
-            tid: 70 + number,
-            at_ns: begins_ns,
-            name: format!("request-{number}"),
-        });
+        records.push(started(number, begins_ns));
         uses(&mut records, number, begins_ns, 50 * US);
         uses(&mut records, 1, begins_ns + 60 * US, 5 * US);
         uses(&mut records, number, begins_ns + 100 * US, MS);

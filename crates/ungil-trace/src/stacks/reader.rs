@@ -14,7 +14,7 @@ use super::libraries::users_libraries;
 use super::native::NativeStacks;
 use super::spied::Spied;
 use super::{Sample, StackError, ThreadName};
-use crate::clock::{now_ns, read_ns};
+use crate::clock::{now_ns, with_cpu_ns};
 use crate::free_threaded::FreeThreaded;
 
 /// A look at the libraries of a process is followed by so many times its CPU time without one,
@@ -144,11 +144,9 @@ impl StackReader {
             return None;
         }
         // On a busy machine a look may last long, and cost little.
-        let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
-        let libraries = users_libraries(self.pid);
-        let took_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begun_ns);
+        let (libraries, cpu_ns) = with_cpu_ns(|| users_libraries(self.pid));
         let [least, most] = LIBRARIES_EVERY;
-        let rest = (Duration::from_nanos(took_ns) * LIBRARIES_REST).clamp(least, most);
+        let rest = (Duration::from_nanos(cpu_ns) * LIBRARIES_REST).clamp(least, most);
         self.libraries_at = Some(Instant::now() + rest);
         let libraries = libraries?;
         (libraries != self.libraries).then(|| {

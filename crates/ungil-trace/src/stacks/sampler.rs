@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::clock::read_ns;
+use crate::clock::with_cpu_ns;
 
 use super::{Everyone, Sample, StackError, StackReader, TRIES};
 
@@ -236,12 +236,10 @@ impl Worker {
                 reader.tell_libraries_again();
             }
         }
-        let begun_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID);
-        let read = match self.targets.get_mut(&pid) {
+        let (read, cpu_ns) = with_cpu_ns(|| match self.targets.get_mut(&pid) {
             Some(Target::Attached(reader)) => reader.read_everyone().ok(),
             _ => None,
-        };
-        let cpu_ns = read_ns(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begun_ns);
+        });
         read.map_or(Answer::NotEveryone { pid }, |everyone| Answer::Everyone {
             pid,
             everyone,
