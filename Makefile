@@ -70,7 +70,7 @@ test: ## everything that has to pass before a change lands
 
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
-	MAKEFLAGS= cargo test --quiet --features ungil-heap/fault
+	MAKEFLAGS= cargo test --quiet --features ungil-heap/fault,ungil-trace/stacks
 	@# These are not among them: tests from outside are what that crate has most of.
 	MAKEFLAGS= cargo test --quiet -p ungil-hook --lib
 

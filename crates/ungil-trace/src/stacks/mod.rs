@@ -130,8 +130,8 @@ mod tests {
         );
         assert_eq!(said(StackError::Gone), "the process ended before its stack was read");
         let torn = said(StackError::NotReady("no interpreter".into()));
-        assert_eq!(torn, "the process could not be read meanwhile: no interpreter");
-        let unknown = "Python 9.9 is unknown to the stack reader";
+        assert_eq!(torn, "the process could not be read at that moment: no interpreter");
+        let unknown = "the stack reader does not know Python 9.9";
         assert_eq!(said(StackError::Unsupported(unknown.into())), unknown);
     }
 }

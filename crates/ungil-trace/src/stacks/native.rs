@@ -108,21 +108,46 @@ fn frame(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    /// Looks at a thread of this process that runs. One that waits is seen without being stopped.
+    fn look_at_one_that_runs(stacks: &mut NativeStacks) -> Vec<Looked> {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            let is_over = &is_over;
+            scope.spawn(move || {
+                // SAFETY: gettid has no preconditions.
+                tell.send(unsafe { libc::gettid() }.cast_unsigned()).unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let tid = told.recv().unwrap();
+            // The call that tells of it may not be over yet.
+            let runs = || std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap();
+            while !runs().starts_with("running") {}
+            let looked = stacks.look(&[tid]);
+            is_over.store(true, Ordering::Relaxed);
+            looked
+        })
+    }
 
     #[test]
     fn a_process_that_may_not_be_stopped_says_why_and_is_not_asked_again() {
-        let own = std::process::id();
-        let mut stacks = NativeStacks::of(own, (3, 13));
+        // No process may stop a thread of its own.
+        let mut stacks = NativeStacks::of(std::process::id(), (3, 13));
         assert_eq!(stacks.refusal(), None);
-        assert!(stacks.look(&[own]).is_empty());
+        assert!(look_at_one_that_runs(&mut stacks).is_empty());
         assert!(matches!(stacks.refusal(), Some(Refusal::Forbidden(_))));
+        assert!(stacks.reader.is_err());
     }
 
     #[test]
     fn an_old_python_is_never_stopped() {
-        let own = std::process::id();
-        let mut stacks = NativeStacks::of(own, (2, 7));
-        assert!(stacks.look(&[own]).is_empty());
+        let mut stacks = NativeStacks::of(std::process::id(), (2, 7));
+        assert!(look_at_one_that_runs(&mut stacks).is_empty());
         assert_eq!(stacks.refusal(), None);
     }
 }
