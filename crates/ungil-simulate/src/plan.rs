@@ -1,9 +1,9 @@
 //! Which threads a simulation has, and what each of them does.
 
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, Start, Starter, Thread, Unanswered};
+use crate::demand::{Burst, Demand, Link, OWN_NS, Start, Starter, Switches, Thread, Unanswered};
 use crate::lengths::scaled;
-use crate::rules::{Change, Rules};
+use crate::rules::{Change, Gil, Rules};
 use std::ops::Range;
 use std::sync::Arc;
 use ungil_core::schedule::Level;
@@ -31,6 +31,8 @@ pub(crate) struct Planned {
     away_runs_ns: u64,
     /// Whether the kernel runs the holder as it was recorded.
     as_recorded: bool,
+    /// Whether it is slow after others, as it was when it was recorded.
+    is_slowed: bool,
     /// By their places in the demand.
     leaders: Arc<[Option<Leader>]>,
     /// A copy of a thread waits for nobody: there is no copy of what it waited for.
@@ -38,7 +40,7 @@ pub(crate) struct Planned {
     pub(crate) level: Level,
     pub(crate) answers: Arc<Delays>,
     pub(crate) wake_ups: Arc<Delays>,
-    pub(crate) switches: Arc<Delays>,
+    pub(crate) switches: Arc<Switches>,
     pub(crate) slice_ns: u64,
 }
 
@@ -61,6 +63,8 @@ pub(crate) struct Use {
     pub(crate) unanswered_ns: Vec<[u64; 2]>,
     /// Whether the thread has replied then.
     pub(crate) replies: bool,
+    /// How long the call after it takes, if it is a short one in which the thread runs.
+    pub(crate) call_ns: Option<u64>,
     /// Then it runs without the GIL,
     pub(crate) away_runs_ns: u64,
     /// and waits.
@@ -98,8 +102,9 @@ pub(crate) enum Begins {
     /// always find what they wait for.
     Number(usize),
     /// The how many-th from when on it waits; 1 is the next one. Of a thread that waits for nobody
-    /// that comes in any case, at its own pace.
-    Turn(usize),
+    /// that comes in any case, at its own pace. One that was `awake` all the time had done what it was
+    /// waited for before it slept, however many uses that took.
+    Turn { turn: usize, awake: bool },
 }
 
 /// A thread that others wait for, as often as it goes on anew.
@@ -165,6 +170,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
         }
         let level = rules.levels.iter().find(|(of, _)| *of == source).map(|(_, level)| *level);
         let again = again(thread, demand.lasts_ns, work, rules);
+        let switches = Arc::new(thread.switches.clone());
         for copy in 0..times {
             // Copies that did the same at the same time would all want the GIL at once.
             let first = again.as_ref().map_or(0, |again| {
@@ -185,12 +191,13 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 work,
                 away_runs_ns: thread.away_runs_ns(),
                 as_recorded: rules.cores.is_none(),
+                is_slowed: rules.gil != Gil::Free,
                 leaders: [].into(),
                 is_copy: copy > 0,
                 level: level.unwrap_or_default(),
                 answers: thread.answers.clone(),
                 wake_ups: thread.wake_ups.clone(),
-                switches: thread.switches.clone(),
+                switches: switches.clone(),
                 slice_ns: thread.slice_ns,
             });
         }
@@ -244,7 +251,8 @@ impl Leader {
     fn begins(&self, link: Link, round: usize) -> Option<Begins> {
         let burst = link.burst as usize;
         if !self.follows {
-            return Some(Begins::Turn(link.turn.max(1) as usize));
+            let turn = link.turn.max(1) as usize;
+            return Some(Begins::Turn { turn, awake: link.awake });
         }
         if round == 0 {
             return Some(Begins::Number(burst));
@@ -316,11 +324,14 @@ impl Planned {
 
     fn changed(&self, burst: &Burst, place: Place) -> Use {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
-        let runs_ns = scaled(burst.held_ns - not_run_ns, self.work);
+        // More work does not mean more of what it comes back to.
+        let cold_ns = if self.is_slowed { scaled(burst.cold_ns, self.work.min(1.0)) } else { 0 };
+        let runs_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
-        let mut away_runs_ns = burst.away_ns.min(self.away_runs_ns);
-        if self.away_runs_ns > LEAST_SLEEP_NS && burst.away_ns - away_runs_ns < LEAST_SLEEP_NS {
-            away_runs_ns = burst.away_ns;
+        let away_ns = burst.away_ns - if self.is_slowed { burst.cold_away_ns } else { 0 };
+        let mut away_runs_ns = away_ns.min(self.away_runs_ns);
+        if self.away_runs_ns > LEAST_SLEEP_NS && away_ns - away_runs_ns < LEAST_SLEEP_NS {
+            away_runs_ns = away_ns;
         }
         let wall_ns = runs_ns.saturating_add(not_run_ns);
         let of_wall = |ns: u64| scaled(ns, wall_ns as f64 / burst.held_ns.max(1) as f64);
@@ -332,8 +343,9 @@ impl Planned {
             runs_ns,
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),
             replies: self.replies == Some(place.burst),
+            call_ns: (burst.away_ns <= OWN_NS).then_some(away_ns),
             away_runs_ns,
-            waits: self.waits(burst, place, burst.away_ns - away_runs_ns),
+            waits: self.waits(burst, place, away_ns - away_runs_ns),
         }
     }
 }

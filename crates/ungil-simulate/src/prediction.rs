@@ -101,6 +101,7 @@ fn run(
         cores: rules.cores,
         wake_up_factor,
         lateness: demand.machine.lateness.clone(),
+        coldness: demand.machine.coldness,
         lasts_ns,
         seed,
     };

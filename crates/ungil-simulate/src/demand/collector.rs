@@ -6,7 +6,9 @@ use super::seat::{Seat, Settled};
 use super::starters::{self, Times};
 use super::steady::{Steady, middle};
 use super::successors;
+use super::switches::{Switches, merged};
 use super::{Burst, Demand, Machine, Thread};
+use crate::coldness::Coldness;
 use crate::delays::{Delays, Seen};
 use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::{Lengths, scaled};
@@ -27,8 +29,10 @@ const ANSWER_NS: u64 = 10_000;
 /// that it wakes).
 const SHORTEST_SLICE_NS: u64 = 100_000;
 const LONGEST_SLICE_NS: u64 = 3_000_000;
+/// Who takes so many times as long to wake up as is usual was put behind another thread.
+const WOKEN_TIMES: u64 = 3;
 /// So many delays are needed for a distribution of them.
-const ENOUGH: usize = 10;
+pub(super) const ENOUGH: usize = 10;
 
 /// Takes in the records of a trace, in their order.
 #[derive(Debug, Default)]
@@ -156,6 +160,8 @@ impl Collector {
         }
         let mut settled: Vec<_> = gil.seats.iter_mut().map(|seat| seat.settle(settings)).collect();
         resolve_links(&gil.seats, &mut settled, |seat| self.is_told(seat));
+        let told = (0..gil.seats.len()).filter(|seat| self.is_told(&gil.seats[*seat]));
+        let place_of: HashMap<_, _> = told.enumerate().map(|(place, seat)| (seat, place)).collect();
         let (seats, settled): (Vec<_>, Vec<_>) = std::mem::take(&mut gil.seats)
             .into_iter()
             .zip(settled)
@@ -171,15 +177,16 @@ impl Collector {
         let all_wake_ups = merged(settled.iter().map(|settled| &settled.wake_ups));
         let woken_after_ns = all_wake_ups.median_ns().unwrap_or(WAKE_UP_NS);
         let usual_ns = woken_after_ns.max(WAKE_UP_NS * 2 / 3);
-        let woken_ns = usual_ns + usual_ns / 2;
+        let woken_ns = usual_ns * WOKEN_TIMES;
         // The kernel runs a thread that mostly sleeps sooner than one that computes.
         let all_wake_ups = [false, true].map(|never_blocks| {
             let alike = seats.iter().zip(&settled);
             let alike = alike.filter(|(seat, _)| seat.never_blocks() == never_blocks);
             Arc::new(or_put_behind(merged(alike.map(|(_, settled)| &settled.wake_ups)), woken_ns))
         });
-        let all_switches = merged(settled.iter().map(|settled| &settled.switches));
-        let all_switches = Arc::new(or_put_behind(all_switches, woken_ns));
+        let all_switches = merged(settled.iter().flat_map(|settled| settled.switches.values()));
+        let all_switches = (all_switches.count() >= ENOUGH)
+            .then(|| Arc::new(or_put_behind(all_switches, woken_ns)));
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
@@ -201,10 +208,8 @@ impl Collector {
                 ..ENOUGH => all_wake_ups[usize::from(seat.never_blocks())].clone(),
                 _ => Arc::new(or_put_behind(wake_ups, woken_ns)),
             };
-            thread.switches = match switches.count() {
-                ..ENOUGH => all_switches.clone(),
-                _ => Arc::new(or_put_behind(switches, woken_ns)),
-            };
+            let usual = all_switches.as_ref().unwrap_or(&thread.wake_ups);
+            thread.switches = Switches::of(switches, &place_of, usual, woken_ns);
             let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
             let ran_ns = (seat.held_ns - seat.not_run_ns) + scaled(away_ns, thread.away_ran);
             total.add(seat.held_ns, ran_ns);
@@ -231,7 +236,8 @@ impl Collector {
             Policy::Stock => gil.lateness(settings.quantum_ns),
             _ => Seen::default(),
         };
-        let machine = Machine { lateness: or_usual(lateness, SLACK_NS + woken_after_ns) };
+        let lateness = or_usual(lateness, SLACK_NS + woken_after_ns);
+        let machine = Machine { lateness, coldness: Coldness::default() };
         let recorded =
             Figures::new(lasts_ns, total, gil.handoffs, gil.forced, [&waits, &returns], rows);
         Some(Demand {
@@ -310,7 +316,7 @@ fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady:
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),
-        switches: Arc::new(Delays::fixed(WAKE_UP_NS)),
+        switches: Switches::always(Arc::new(Delays::fixed(WAKE_UP_NS))),
         slice_ns: slice_ns(named),
     }
 }
@@ -327,18 +333,11 @@ fn enough(seen: Seen) -> Option<Delays> {
 }
 
 /// How long threads took to wake up, where one that took longer than `ns` was put behind another.
-fn or_put_behind(seen: Seen, ns: u64) -> Delays {
+pub(super) fn or_put_behind(seen: Seen, ns: u64) -> Delays {
     let found = if seen.count() < ENOUGH { None } else { seen.distribution_until(ns) };
     found.unwrap_or_else(|| Delays::fixed(WAKE_UP_NS))
 }
 
 fn or_usual(seen: Seen, usual_ns: u64) -> Delays {
     enough(seen).unwrap_or_else(|| Delays::fixed(usual_ns))
-}
-
-fn merged<'a>(all: impl Iterator<Item = &'a Seen>) -> Seen {
-    all.fold(Seen::default(), |mut sum, seen| {
-        sum.merge(seen);
-        sum
-    })
 }

@@ -1,7 +1,8 @@
 //! One GIL, as the events of a trace come in.
 
-use super::links::{Beginnings, Link, POSTED_NS};
+use super::links::{Beginnings, Link, OWN_NS, POSTED_NS};
 use super::seat::Seat;
+use crate::coldness::Coldness;
 use crate::delays::Seen;
 use std::collections::{HashMap, VecDeque};
 use ungil_core::{Event, Kind};
@@ -32,6 +33,7 @@ pub(super) struct Gil {
     asked_ns: Option<u64>,
     acquired_ns: u64,
     beginnings: Beginnings,
+    coldness: Coldness,
     pub(super) handoffs: u64,
     pub(super) forced: u64,
     /// From the beginning of a wait to the drop request, where the GIL did not go to another.
@@ -54,6 +56,7 @@ impl Gil {
             asked_ns: None,
             acquired_ns: 0,
             beginnings: Beginnings::default(),
+            coldness: Coldness::default(),
             handoffs: 0,
             forced: 0,
             until_asked: Seen::default(),
@@ -92,6 +95,7 @@ impl Gil {
             Kind::Wait => {
                 let waited = self.seats[index].waits_since_ns().is_some();
                 let after = self.look(index, at_ns);
+                self.comes_back(index, at_ns);
                 self.seats[index].waits(at_ns, after);
                 self.waiting += usize::from(!waited);
                 self.line.push_back((index, at_ns));
@@ -124,7 +128,7 @@ impl Gil {
             }
         }
         match self.left {
-            Some(left) if left != index => self.seats[left].other_acquired(at_ns),
+            Some(left) if left != index => self.seats[left].other_acquired(at_ns, index),
             _ => self.left = None,
         }
         if self.last_holder.replace(index) != Some(index) {
@@ -133,6 +137,7 @@ impl Gil {
         self.asked_ns = None;
         self.acquired_ns = at_ns;
         let after = self.look(index, at_ns);
+        self.comes_back(index, at_ns);
         self.seats[index].acquires(at_ns, self.freed_ns, after);
         if let Some(burst) = self.seats[index].began() {
             self.beginnings.add(at_ns, index, burst);
@@ -146,7 +151,10 @@ impl Gil {
         let waited = self.seats[index].waits_since_ns().is_some();
         let asked_ns = self.asked_ns.take();
         let asked_for_ns = asked_ns.map_or(0, |asked_ns| at_ns.saturating_sub(asked_ns));
-        self.seats[index].releases(at_ns, asked.then_some(asked_for_ns));
+        let held_ns = self.seats[index].held_for_ns(at_ns);
+        let cold_ns = self.coldness.part_of(index, held_ns);
+        self.coldness.held(index, held_ns);
+        self.seats[index].releases(at_ns, asked.then_some(asked_for_ns), cold_ns);
         // If it waited its acquire was lost.
         self.waiting = self.waiting.saturating_sub(usize::from(waited));
         if asked {
@@ -161,6 +169,16 @@ impl Gil {
         self.woken = alone.filter(|first| self.seats[*first].is_woken(at_ns));
     }
 
+    /// A thread that was away wants the GIL.
+    fn comes_back(&mut self, index: usize, at_ns: u64) {
+        if let Some(since_ns) = self.seats[index].away_since_ns() {
+            let away_ns = at_ns.saturating_sub(since_ns);
+            if away_ns <= OWN_NS {
+                self.seats[index].cold_away_ns = self.coldness.part_of(index, away_ns);
+            }
+        }
+    }
+
     /// What the thread may have waited for that wants the GIL now, if it was away.
     fn look(&mut self, index: usize, at_ns: u64) -> Option<Link> {
         let since_ns = self.seats[index].away_since_ns()?;
@@ -168,7 +186,9 @@ impl Gil {
         self.seats[index].evidence.add(link.is_some(), by_chance);
         let link = link?;
         let other = self.seats.get(link.thread as usize)?;
-        Some(Link { posted: other.had_it_within(POSTED_NS, at_ns), ..link })
+        let awake =
+            other.is_awake_in(link.burst.saturating_sub(link.turn.saturating_sub(1))..link.burst);
+        Some(Link { posted: other.had_it_within(POSTED_NS, at_ns), awake, ..link })
     }
 
     /// Who is woken next.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// What happens within this time of the beginning of a use may have been its doing.
 const SOON_NS: u64 = 1_000_000;
 /// A shorter time away is a thread's own: a file is read, a socket written to.
-const OWN_NS: u64 = 100_000;
+pub(crate) const OWN_NS: u64 = 100_000;
 /// A thread whose last use ended so long ago at most has woken another through a lock or a queue of
 /// the program, not through a network.
 pub(super) const POSTED_NS: u64 = 100_000;
@@ -33,6 +33,8 @@ pub(crate) struct Link {
     pub(crate) burst: u32,
     /// The how many-th it was that the other began in that time away; the first is 1.
     pub(crate) turn: u32,
+    /// Whether the other did not sleep between the first of them and this one.
+    pub(crate) awake: bool,
     pub(crate) after_ns: u32,
     /// Whether it was woken through a lock of the program.
     pub(crate) posted: bool,
@@ -90,6 +92,7 @@ impl Beginnings {
                 thread: u32::try_from(seat).ok()?,
                 burst: u32::try_from(burst).ok()?,
                 turn,
+                awake: false,
                 after_ns: u32::try_from(to_ns.saturating_sub(began_ns)).ok()?,
                 posted: false,
             })

@@ -2,6 +2,7 @@
 
 mod links;
 mod steady;
+mod switches;
 mod successors;
 mod seat;
 mod starters;
@@ -9,11 +10,13 @@ mod gil;
 mod collector;
 
 pub use collector::Collector;
-pub(crate) use links::Link;
+pub(crate) use links::{Link, OWN_NS};
 pub(crate) use starters::{Start, Started, Starter};
 pub use steady::Steady;
 pub(crate) use successors::Successor;
+pub(crate) use switches::Switches;
 
+use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::figures::Figures;
 use crate::lengths::scaled;
@@ -78,7 +81,7 @@ pub struct Thread {
     /// How long it took from a release that woke it to having the GIL.
     pub(crate) wake_ups: Arc<Delays>,
     /// How long it took to go on after another had the GIL that it was forced to let go of.
-    pub(crate) switches: Arc<Delays>,
+    pub(crate) switches: Switches,
     /// How long the kernel ran it until it put it aside for another, on average.
     pub(crate) slice_ns: u64,
 }
@@ -91,8 +94,12 @@ pub struct Burst {
     pub held_ns: u64,
     /// The part of that in which the kernel did not run it, as far as that is known.
     pub not_run_ns: u64,
+    /// The part of that which it took longer because it came after others.
+    pub(crate) cold_ns: u64,
     /// From letting go to wanting it again.
     pub away_ns: u64,
+    /// The part of that which it took longer because it came after others.
+    pub(crate) cold_away_ns: u64,
     /// What it waited for in that time, where another thread of the program seems to have woken it.
     pub(crate) after: Option<Link>,
 }
@@ -111,6 +118,8 @@ pub(crate) struct Unanswered {
 pub(crate) struct Machine {
     /// By how much a timer came late.
     pub(crate) lateness: Delays,
+    /// How slow a thread is after another.
+    pub(crate) coldness: Coldness,
 }
 
 impl Thread {

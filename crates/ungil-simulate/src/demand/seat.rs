@@ -1,10 +1,11 @@
 //! One thread at one GIL, as the events of a trace come in.
 
-use super::links::{Evidence, Link};
+use super::links::{Evidence, Link, OWN_NS};
 use super::{Burst, Unanswered};
 use crate::delays::Seen;
 use crate::lengths::Lengths;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::record::{KernelCount, ThreadId};
 
@@ -41,8 +42,19 @@ struct Release {
     at_ns: u64,
     /// How long before that it had been asked to, if it had.
     asked: Option<u64>,
-    /// When another thread first got it after that.
-    taken_ns: Option<u64>,
+    /// When another thread first got it after that, and which one.
+    taken: Option<(u64, usize)>,
+}
+
+/// How long a thread waited for the GIL that it was asked to let go of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waited {
+    /// By its events.
+    told_ns: Option<u64>,
+    /// Since it let go: in a line of ungil it waits from then on, which no event tells.
+    stood_back_ns: Option<u64>,
+    /// How long it took to wake up, if it asked for nothing meanwhile.
+    took_ns: Option<u64>,
 }
 
 /// What lies between two releases, and the time away after it.
@@ -53,9 +65,10 @@ struct Piece {
     wanted_ns: u64,
     /// How long before its end it was asked to let go, if it was.
     asked: Option<u64>,
-    /// In a line of ungil a thread that is forced to let go waits from then on, which no event
-    /// tells: for how long, and how long it took to wake up, if that is what it did.
-    stood_back: Option<[u64; 2]>,
+    /// Who got it then.
+    taker: Option<usize>,
+    /// How long it waited afterwards, if it had been asked.
+    waited: Waited,
 }
 
 /// What a thread did, once all is known.
@@ -70,8 +83,9 @@ pub(super) struct Settled {
     /// How long it took to let go after it was asked, native code aside.
     pub(super) answers: Seen,
     pub(super) wake_ups: Seen,
-    /// How long it took to go on after another had the GIL that it was forced to let go of.
-    pub(super) switches: Seen,
+    /// How long it took to go on after another had the GIL that it was forced to let go of, by
+    /// that one.
+    pub(super) switches: HashMap<usize, Seen>,
 }
 
 #[derive(Debug)]
@@ -88,6 +102,10 @@ pub(super) struct Seat {
     /// Whether the wait or hold that goes on began a burst.
     is_back: bool,
     pieces: Vec<Piece>,
+    /// When it let go before the wait that goes on, if it had been asked to.
+    asked_at_ns: Option<u64>,
+    /// How much longer the time away that ends took because it came after others.
+    pub(super) cold_away_ns: u64,
     pub(super) begins_ns: Option<u64>,
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
@@ -114,6 +132,8 @@ impl Seat {
             wanted_ns: 0,
             is_back: true,
             pieces: Vec::new(),
+            asked_at_ns: None,
+            cold_away_ns: 0,
             begins_ns: None,
             waits: Lengths::default(),
             returns: Lengths::default(),
@@ -146,6 +166,14 @@ impl Seat {
         }
     }
 
+    /// For how long it has had the GIL.
+    pub(super) fn held_for_ns(&self, at_ns: u64) -> u64 {
+        match self.state {
+            State::Holds { since_ns } => at_ns.saturating_sub(since_ns),
+            _ => 0,
+        }
+    }
+
     pub(super) fn holds(&self) -> bool {
         matches!(self.state, State::Holds { .. })
     }
@@ -158,9 +186,9 @@ impl Seat {
     }
 
     /// Another thread has got the GIL that this one let go of.
-    pub(super) fn other_acquired(&mut self, at_ns: u64) {
+    pub(super) fn other_acquired(&mut self, at_ns: u64, taker: usize) {
         if let Some(released) = &mut self.released {
-            released.taken_ns.get_or_insert(at_ns);
+            released.taken.get_or_insert((at_ns, taker));
         }
     }
 
@@ -185,24 +213,34 @@ impl Seat {
         self.is_back.then_some(self.pieces.len())
     }
 
+    /// Whether it did not sleep after any of these uses.
+    pub(super) fn is_awake_in(&self, uses: Range<u32>) -> bool {
+        let pieces = self.pieces.get(uses.start as usize..uses.end as usize).unwrap_or_default();
+        pieces.iter().all(|piece| piece.asked.is_some() || piece.burst.away_ns <= OWN_NS)
+    }
+
     /// It wants the GIL, perhaps because of what another thread did.
-    fn wants(&mut self, at_ns: u64, after: Option<Link>, stood_back: Option<[u64; 2]>) {
+    fn wants(&mut self, at_ns: u64, after: Option<Link>) {
         if self.state != State::Away {
             return; // An event was lost.
         }
         if self.begins_ns.is_none() {
             (self.begins_ns, self.wanted_ns) = (Some(at_ns), at_ns);
         }
-        let Some(Release { at_ns: let_go_ns, asked, taken_ns }) = self.released.take() else {
+        let Some(Release { at_ns: let_go_ns, asked, taken }) = self.released.take() else {
             self.is_back = true;
             return;
         };
         // Under CPython's own rules it sleeps until another has it.
-        let taken_ns = taken_ns.filter(|_| asked.is_some()).unwrap_or(let_go_ns);
+        let taken = taken.filter(|_| asked.is_some());
+        let taken_ns = taken.map_or(let_go_ns, |(at_ns, _)| at_ns);
         let away_ns = at_ns.saturating_sub(taken_ns.max(let_go_ns));
-        let burst = Burst { away_ns, after, ..std::mem::take(&mut self.burst) };
+        let cold_away_ns = std::mem::take(&mut self.cold_away_ns);
+        let burst = Burst { away_ns, cold_away_ns, after, ..std::mem::take(&mut self.burst) };
         let wanted_ns = std::mem::replace(&mut self.wanted_ns, at_ns);
-        self.pieces.push(Piece { burst, wanted_ns, asked, stood_back });
+        let taker = taken.map(|(_, taker)| taker);
+        self.pieces.push(Piece { burst, wanted_ns, asked, taker, waited: Waited::default() });
+        self.asked_at_ns = asked.map(|_| let_go_ns);
         self.is_back = asked.is_none_or(|asked_ns| !self.was_forced(asked_ns));
     }
 
@@ -213,20 +251,24 @@ impl Seat {
     }
 
     pub(super) fn waits(&mut self, at_ns: u64, after: Option<Link>) {
-        self.wants(at_ns, after, None);
+        self.wants(at_ns, after);
         self.state = State::Waits { since_ns: at_ns };
     }
 
     /// It got the GIL, which was let go of last at `freed_ns`.
     pub(super) fn acquires(&mut self, at_ns: u64, freed_ns: u64, after: Option<Link>) {
-        let forced_out = self.released.filter(|it| self.state == State::Away && it.asked.is_some());
-        let stood_back = forced_out
-            .filter(|it| it.taken_ns.is_some())
-            .map(|released| [at_ns.saturating_sub(released.at_ns), at_ns.saturating_sub(freed_ns)]);
-        self.wants(at_ns, after, stood_back);
+        let was_away = self.state == State::Away;
+        let others_had_it = !was_away || self.released.is_some_and(|it| it.taken.is_some());
+        self.wants(at_ns, after);
         let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
-        if let Some(waited_ns) = waited_ns {
-            self.waits.add(waited_ns);
+        match (self.asked_at_ns.take(), self.pieces.last_mut()) {
+            (Some(asked_at_ns), Some(piece)) => {
+                let since = |ns| Some(at_ns.saturating_sub(ns)).filter(|_| others_had_it);
+                let took_ns = since(freed_ns).filter(|_| was_away);
+                let stood_back_ns = since(asked_at_ns);
+                piece.waited = Waited { told_ns: waited_ns, stood_back_ns, took_ns };
+            }
+            _ => waited_ns.into_iter().for_each(|ns| self.waits.add(ns)),
         }
         if self.is_back {
             self.returns.add(waited_ns.unwrap_or(0));
@@ -252,14 +294,15 @@ impl Seat {
     }
 
     /// It let go of the GIL.
-    pub(super) fn releases(&mut self, at_ns: u64, asked: Option<u64>) {
+    pub(super) fn releases(&mut self, at_ns: u64, asked: Option<u64>, cold_ns: u64) {
         self.hold_ends(at_ns);
+        self.burst.cold_ns = self.burst.cold_ns.saturating_add(cold_ns);
         if asked.is_some() {
             self.forced += 1;
         } else {
             self.voluntary += 1;
         }
-        self.released = Some(Release { at_ns, asked, taken_ns: None });
+        self.released = Some(Release { at_ns, asked, taken: None });
     }
 
     fn hold_ends(&mut self, at_ns: u64) {
@@ -313,7 +356,13 @@ impl Seat {
         if self.burst.held_ns > 0 || away_ns > 0 {
             let burst = Burst { away_ns, ..std::mem::take(&mut self.burst) };
             let wanted_ns = self.wanted_ns;
-            self.pieces.push(Piece { burst, wanted_ns, asked, stood_back: None });
+            self.pieces.push(Piece {
+                burst,
+                wanted_ns,
+                asked,
+                taker: None,
+                waited: Waited::default(),
+            });
         }
     }
 
@@ -328,14 +377,16 @@ impl Seat {
             burst_of: Vec::new(),
             answers: Seen::default(),
             wake_ups: std::mem::take(&mut self.wake_ups),
-            switches: Seen::default(),
+            switches: HashMap::new(),
         };
         let mut goes_on = false;
-        for Piece { burst, wanted_ns, asked, stood_back } in std::mem::take(&mut self.pieces) {
+        for Piece { burst, wanted_ns, asked, taker, waited } in std::mem::take(&mut self.pieces) {
             if let Some(last) = settled.bursts.last_mut().filter(|_| goes_on) {
                 last.held_ns = last.held_ns.saturating_add(burst.held_ns);
                 last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
+                last.cold_ns = last.cold_ns.saturating_add(burst.cold_ns);
                 (last.away_ns, last.after) = (burst.away_ns, burst.after);
+                last.cold_away_ns = burst.cold_away_ns;
             } else {
                 settled.bursts.push(burst);
                 settled.wanted_at_ns.push(wanted_ns);
@@ -354,13 +405,14 @@ impl Seat {
                 Some(0) | None => {}
             }
             goes_on = asked.is_some_and(|asked_ns| self.was_forced(asked_ns));
-            match stood_back {
-                Some([waited_ns, took_ns]) if goes_on && !is_stock => {
-                    self.waits.add(waited_ns);
-                    settled.wake_ups.whole(took_ns);
-                }
-                _ if goes_on && is_stock => settled.switches.whole(burst.away_ns),
-                _ => {}
+            let in_line = goes_on && !is_stock;
+            let waited_ns = waited.stood_back_ns.filter(|_| in_line).or(waited.told_ns);
+            waited_ns.into_iter().for_each(|ns| self.waits.add(ns));
+            if in_line {
+                waited.took_ns.into_iter().for_each(|ns| settled.wake_ups.whole(ns));
+            } else if goes_on {
+                let taker = taker.unwrap_or(usize::MAX);
+                settled.switches.entry(taker).or_default().whole(burst.away_ns);
             }
         }
         settled

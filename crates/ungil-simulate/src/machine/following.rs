@@ -10,8 +10,19 @@ pub(super) struct Following {
     /// When each thread began its uses.
     began_ns: Vec<Vec<u64>>,
     /// Who waits for which use of it, and for how long after that.
-    waiting: Vec<BTreeMap<usize, Vec<(usize, u64)>>>,
+    waiting: Vec<BTreeMap<usize, Vec<Follower>>>,
+    /// How many of them need not wait any longer than until it sleeps.
+    until_asleep: Vec<usize>,
     has_ended: Vec<bool>,
+}
+
+/// Who waits for a use.
+#[derive(Clone, Copy, Debug)]
+struct Follower {
+    thread: usize,
+    after_ns: u64,
+    /// From which use on it goes on if the other one sleeps, if it does.
+    from: Option<usize>,
 }
 
 impl Following {
@@ -19,6 +30,7 @@ impl Following {
         Self {
             began_ns: vec![Vec::new(); threads],
             waiting: vec![BTreeMap::new(); threads],
+            until_asleep: vec![0; threads],
             has_ended: vec![false; threads],
         }
     }
@@ -32,16 +44,35 @@ impl Following {
     pub(super) fn began(&mut self, number: usize, now_ns: u64, events: &mut Events) {
         let count = self.began_ns[number].len();
         self.began_ns[number].push(now_ns);
-        for (follower, after_ns) in self.waiting[number].remove(&count).unwrap_or_default() {
-            events.plan(follower, now_ns.saturating_add(after_ns));
+        for it in self.waiting[number].remove(&count).unwrap_or_default() {
+            self.until_asleep[number] -= usize::from(it.from.is_some());
+            events.plan(it.thread, now_ns.saturating_add(it.after_ns));
         }
+    }
+
+    /// Thread `number` is about to sleep: what it had to do for others is done.
+    pub(super) fn sleeps(&mut self, number: usize, now_ns: u64, events: &mut Events) {
+        let until_asleep = &mut self.until_asleep[number];
+        let began_ns = &self.began_ns[number];
+        let Some(last_ns) = began_ns.last().filter(|_| *until_asleep > 0) else { return };
+        self.waiting[number].retain(|_, followers| {
+            followers.retain(|it| {
+                let goes_on = it.from.is_some_and(|from| began_ns.len() > from);
+                if goes_on {
+                    *until_asleep -= 1;
+                    events.plan(it.thread, last_ns.saturating_add(it.after_ns).max(now_ns));
+                }
+                !goes_on
+            });
+            !followers.is_empty()
+        });
     }
 
     /// What a thread waits for that goes away now: the number of a use.
     pub(super) fn number(&self, until: Until) -> usize {
         match until.begins {
             Begins::Number(number) => number,
-            Begins::Turn(turn) => self.began_ns[until.thread].len() + turn - 1,
+            Begins::Turn { turn, .. } => self.began_ns[until.thread].len() + turn - 1,
         }
     }
 
@@ -50,7 +81,7 @@ impl Following {
     pub(super) fn wait(
         &mut self,
         follower: usize,
-        Until { thread, after_ns, .. }: Until,
+        Until { thread, after_ns, begins, .. }: Until,
         number: usize,
         now_ns: u64,
     ) -> Option<u64> {
@@ -58,7 +89,13 @@ impl Following {
             Some(began_ns) => Some(began_ns.saturating_add(after_ns).max(now_ns)),
             None if self.has_ended[thread] => Some(now_ns),
             None => {
-                self.waiting[thread].entry(number).or_default().push((follower, after_ns));
+                let from = match begins {
+                    Begins::Turn { turn, awake: true } => Some(number + 1 - turn),
+                    _ => None,
+                };
+                self.until_asleep[thread] += usize::from(from.is_some());
+                let follower = Follower { thread: follower, after_ns, from };
+                self.waiting[thread].entry(number).or_default().push(follower);
                 None
             }
         }
@@ -67,8 +104,46 @@ impl Following {
     /// Thread `number` has ended: nobody need wait for it.
     pub(super) fn ended(&mut self, number: usize, now_ns: u64, events: &mut Events) {
         self.has_ended[number] = true;
-        for (follower, _) in std::mem::take(&mut self.waiting[number]).into_values().flatten() {
-            events.plan(follower, now_ns);
+        self.until_asleep[number] = 0;
+        for it in std::mem::take(&mut self.waiting[number]).into_values().flatten() {
+            events.plan(it.thread, now_ns);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Thread 1 waits for the second use from now on of thread 0.
+    fn waiting(awake: bool) -> (Following, Events) {
+        let (mut following, events) = (Following::new(2), Events::new(2));
+        let begins = Begins::Turn { turn: 2, awake };
+        let until = Until { thread: 0, begins, after_ns: 10, posted: false };
+        let number = following.number(until);
+        assert_eq!(following.wait(1, until, number, 0), None);
+        (following, events)
+    }
+
+    #[test]
+    fn who_waits_for_a_use_goes_on_so_long_after_it() {
+        let (mut following, mut events) = waiting(false);
+        following.began(0, 100, &mut events);
+        following.sleeps(0, 150, &mut events);
+        assert_eq!(events.next(), None);
+        following.began(0, 200, &mut events);
+        assert_eq!(events.next(), Some((1, 210)));
+    }
+
+    #[test]
+    fn what_was_done_by_one_that_was_awake_is_done_before_it_sleeps() {
+        let (mut following, mut events) = waiting(true);
+        following.sleeps(0, 50, &mut events);
+        assert_eq!(events.next(), None);
+        following.began(0, 100, &mut events);
+        following.sleeps(0, 150, &mut events);
+        assert_eq!(events.next(), Some((1, 150)));
+        following.began(0, 200, &mut events);
+        assert_eq!(events.next(), None);
     }
 }

@@ -20,6 +20,7 @@ mod thread;
 pub(crate) use stacks::NoStack;
 pub(crate) use tally::Outcome;
 
+use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::plan::Planned;
 use crate::rules::Gil;
@@ -38,6 +39,7 @@ pub(crate) struct Setting {
     pub(crate) cores: Option<usize>,
     pub(crate) wake_up_factor: f64,
     pub(crate) lateness: Delays,
+    pub(crate) coldness: Coldness,
     /// When it ends, if threads have not before.
     pub(crate) lasts_ns: u64,
     pub(crate) seed: u64,

@@ -21,6 +21,8 @@ pub(super) struct Here<'a> {
     was_forced: Cell<bool>,
     /// Who woke it through a lock of the program since it last had the GIL.
     woken_by: Cell<Option<usize>>,
+    /// Since when it has had the GIL.
+    had_since_ns: Cell<u64>,
     /// What is left of its slice of a processor.
     slice_ns: Cell<u64>,
 }
@@ -41,6 +43,7 @@ impl<'a> Here<'a> {
             account: Cell::new(account),
             was_forced: Cell::new(false),
             woken_by: Cell::new(None),
+            had_since_ns: Cell::new(0),
             slice_ns: Cell::new(SLICE_NS),
         }
     }
@@ -68,7 +71,13 @@ impl<'a> Here<'a> {
                 Waits::Until(until) => world.following.borrow().number(until),
                 _ => 0,
             };
-            self.compute(next.away_runs_ns);
+            let is_call = next.call_ns.is_some() && matches!(waits, Waits::For(_));
+            if !is_call {
+                let (now_ns, events) = (self.now_ns(), &mut world.events.borrow_mut());
+                world.following.borrow_mut().sleeps(self.number, now_ns, events);
+            }
+            let slow_ns = next.call_ns.map_or(0, |ns| self.slow_ns(ns));
+            self.compute(next.away_runs_ns + if is_call { slow_ns } else { 0 });
             match waits {
                 Waits::Until(until) => self.wait_for(until, number),
                 Waits::For(ns) | Waits::Start(_, ns) => self.block(Some(ns)),
@@ -90,7 +99,7 @@ impl<'a> Here<'a> {
             return waits;
         };
         self.world.after(thread, start.begins_ns);
-        let (begins, after_ns) = (Begins::Turn(1), start.goes_on_ns);
+        let (begins, after_ns) = (Begins::Turn { turn: 1, awake: false }, start.goes_on_ns);
         Waits::Until(Until { thread, begins, after_ns, posted: true })
     }
 
@@ -173,10 +182,16 @@ impl<'a> Here<'a> {
     fn compute_with_gil(&self, used: &Use) {
         let world = self.world;
         let (mut left_ns, mut runs_left_ns) = (used.wall_ns, used.runs_ns);
+        let (mut comes, mut slow_ns) = (true, 0);
         while left_ns > 0 {
+            if std::mem::take(&mut comes) {
+                let ns = self.slow_ns(left_ns);
+                (left_ns, runs_left_ns) = (left_ns + ns, runs_left_ns + ns);
+                slow_ns += ns;
+            }
             let mut until_ns = u64::MAX;
             if world.drop_requested.get() {
-                let did_ns = used.wall_ns - left_ns;
+                let did_ns = used.wall_ns + slow_ns - left_ns;
                 let native = used.unanswered_ns.iter().find(|it| (it[0]..it[1]).contains(&did_ns));
                 let native_ns = native.map_or(0, |[_, to_ns]| to_ns - did_ns);
                 let answers_ns = world.answers_at_ns.get().saturating_sub(self.now_ns());
@@ -184,12 +199,21 @@ impl<'a> Here<'a> {
                 if until_ns == 0 {
                     self.drop_gil(false);
                     self.take_gil();
+                    comes = true;
                     continue;
                 }
             }
             let [wall_ran_ns, ran_ns] =
                 self.compute_for_a_while(until_ns.min(left_ns), left_ns, runs_left_ns, true);
             (left_ns, runs_left_ns) = (left_ns - wall_ran_ns, runs_left_ns - ran_ns);
+        }
+    }
+
+    /// How much longer `ns` take because of what others did.
+    fn slow_ns(&self, ns: u64) -> u64 {
+        match self.world.gil {
+            Gil::Free => 0,
+            Gil::Scheduled(_) => self.world.coldness.borrow_mut().added_to(self.number, ns),
         }
     }
 
@@ -257,6 +281,7 @@ impl<'a> Here<'a> {
         let now_ns = self.now_ns();
         world.tally.borrow_mut().acquired(self.number, now_ns, is_handoff);
         self.woken_by.set(None);
+        self.had_since_ns.set(now_ns);
         if is_scheduled(world.gil) {
             world.line.acquired(self, &self.account);
             self.with_task(|task| task.place_ns = self.account.get().place_ns());
@@ -267,6 +292,13 @@ impl<'a> Here<'a> {
         let now_ns = self.now_ns();
         self.with_task(|task| task.sleeps_since_ns = now_ns);
         self.world.leaves(self.number);
+    }
+
+    /// Woken, it may have to wait for its processor.
+    fn stay_behind(&self) {
+        while self.world.stays_behind(self.number) {
+            self.suspend(None);
+        }
     }
 
     fn begin_to_wait(&self) {
@@ -280,6 +312,7 @@ impl<'a> Here<'a> {
             self.leave_processor();
             self.world.wait_for_signal(self.number, settings);
             self.suspend(None);
+            self.stay_behind();
             // From now on it waits for a processor, and a signal is for another.
             self.world.has_woken(self.number);
             self.take_processor();
@@ -315,6 +348,8 @@ impl<'a> Here<'a> {
         self.with_task(|task| task.slept_ns = 0);
         world.tally.borrow_mut().released(self.number, now_ns, asked, blocks);
         let Gil::Scheduled(settings) = world.gil else { return };
+        let held_ns = now_ns.saturating_sub(self.had_since_ns.get());
+        world.coldness.borrow_mut().held(self.number, held_ns);
         world.locked.set(false);
         if settings.policy != Policy::Stock {
             world.line.released(self, settings, &self.account);
@@ -351,6 +386,7 @@ impl Host for Here<'_> {
         self.leave_processor();
         self.world.sleepers.borrow_mut().insert(word, self.number);
         self.suspend(timeout_ns.map(|ns| self.world.timer_ns(ns).max(1)));
+        self.stay_behind();
         self.world.sleepers.borrow_mut().remove(&std::ptr::from_ref(word));
         self.take_processor();
         self.world.has_slept(self.number);

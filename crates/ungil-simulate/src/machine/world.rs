@@ -7,7 +7,9 @@ use super::following::Following;
 use super::processors::Processors;
 use super::stock::Cond;
 use super::tally::{Outcome, Tally};
+use crate::coldness::Coldness;
 use crate::delays::Delays;
+use crate::demand::Switches;
 use crate::lengths::scaled;
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
@@ -21,12 +23,14 @@ use ungil_core::schedule::Line;
 pub(super) const NOBODY: usize = usize::MAX;
 /// It takes about so long to fall asleep. A thread that is woken before that goes on at once, if it
 /// is warm.
-const FALLS_ASLEEP_NS: u64 = 700;
+const FALLS_ASLEEP_NS: u64 = 1_200;
 const GOES_ON_NS: u64 = 1_000;
 /// What it takes to wake another thread.
 pub(super) const SIGNALS_NS: u64 = 1_500;
 /// What it takes until the next thread runs on a processor whose thread has gone to sleep.
 const SWITCHES_NS: u64 = 2_500;
+/// The kernel puts nobody aside sooner.
+const LEAST_SLICE_NS: u64 = 10_000;
 /// Of so many that were put behind a thread some may have gone on meanwhile.
 const MANY_BEHIND: usize = 64;
 /// A thread that slept for so long finds a processor that has halted, and cold caches: it does the
@@ -57,7 +61,9 @@ pub(super) struct Task {
     pub(super) computes: Option<[u64; 3]>,
     pub(super) answers: Arc<Delays>,
     pub(super) wake_ups: Arc<Delays>,
-    pub(super) switches: Arc<Delays>,
+    pub(super) switches: Arc<Switches>,
+    /// Its thread's place in the demand.
+    source: usize,
     slice_ns: u64,
 }
 
@@ -99,6 +105,7 @@ pub(super) struct World {
     pub(super) answers_at_ns: Cell<u64>,
     /// Who sleeps on `switch_cond`, or [`NOBODY`].
     pub(super) forced_out: Cell<usize>,
+    pub(super) coldness: RefCell<Coldness>,
     pub(super) tally: RefCell<Tally>,
 }
 
@@ -127,6 +134,7 @@ impl World {
             answers: thread.answers.clone(),
             wake_ups: thread.wake_ups.clone(),
             switches: thread.switches.clone(),
+            source: thread.source,
             slice_ns: thread.slice_ns,
         });
         Self {
@@ -154,6 +162,7 @@ impl World {
             answers_at_ns: Cell::new(0),
             forced_out: Cell::new(NOBODY),
             tally: RefCell::new(Tally::new(threads.len())),
+            coldness: RefCell::new(setting.coldness),
         }
     }
 
@@ -209,8 +218,11 @@ impl World {
         if self.is_awake(number) {
             self.after(number, GOES_ON_NS);
         } else {
-            let switches = self.tasks.borrow()[number].switches.clone();
-            self.wake_in(number, by, &switches);
+            let delays = {
+                let tasks = self.tasks.borrow();
+                tasks[number].switches.after(tasks[by].source).clone()
+            };
+            self.wake_in(number, by, &delays);
         }
     }
 
@@ -233,20 +245,43 @@ impl World {
     /// Thread `number` has the processor of thread `by` when that one sleeps, or is put aside: sooner if
     /// `number` has run less.
     fn put_behind(&self, number: usize, by: usize) {
-        let tasks = &mut self.tasks.borrow_mut();
-        let behind = &mut self.behind.borrow_mut()[by];
-        if behind.aside_at_ns <= self.now_ns.get() {
-            let part = tasks[number].cpu_ns as f64 / tasks[by].cpu_ns.max(1) as f64;
-            let slice_ns = scaled(tasks[by].slice_ns, part.sqrt().min(1.0));
+        let part = {
+            let tasks = &mut self.tasks.borrow_mut();
+            tasks[number].behind = Some(by);
+            tasks[number].cpu_ns as f64 / tasks[by].cpu_ns.max(1) as f64
+        };
+        self.waits_for_aside(number, by, part.sqrt().min(1.0));
+        let tasks = self.tasks.borrow();
+        let threads = &mut self.behind.borrow_mut()[by].threads;
+        if threads.len() >= MANY_BEHIND && threads.len().is_power_of_two() {
+            threads.retain(|one| tasks[*one].behind == Some(by));
+        }
+        threads.push(number);
+    }
+
+    /// Thread `number` goes on when thread `by` is put aside, which is once for all behind it: in this
+    /// part of its slice at the latest.
+    fn waits_for_aside(&self, number: usize, by: usize, part: f64) {
+        let now_ns = self.now_ns.get();
+        let aside_at_ns = &mut self.behind.borrow_mut()[by].aside_at_ns;
+        if *aside_at_ns <= now_ns {
+            let slice_ns = scaled(self.tasks.borrow()[by].slice_ns, part);
             let ns = self.random.borrow_mut().u64(..=slice_ns);
-            behind.aside_at_ns = self.now_ns.get().saturating_add(ns);
+            *aside_at_ns = now_ns.saturating_add(ns.max(LEAST_SLICE_NS));
         }
-        self.events.borrow_mut().plan(number, behind.aside_at_ns);
-        tasks[number].behind = Some(by);
-        if behind.threads.len() >= MANY_BEHIND && behind.threads.len().is_power_of_two() {
-            behind.threads.retain(|one| tasks[*one].behind == Some(by));
-        }
-        behind.threads.push(number);
+        self.events.borrow_mut().plan(number, *aside_at_ns);
+    }
+
+    /// Whether thread `number`, which is to have the processor of another now, goes on waiting for it:
+    /// that one is in a short call. If the kernel had put it aside there in the recording, the call
+    /// would be a long one.
+    pub(super) fn stays_behind(&self, number: usize) -> bool {
+        let tasks = self.tasks.borrow();
+        let is_in_call = |by: &usize| tasks[*by].computes.is_some() && !tasks[*by].heeds;
+        let Some(by) = tasks[number].behind.filter(is_in_call) else { return false };
+        drop(tasks);
+        self.waits_for_aside(number, by, 1.0);
+        true
     }
 
     /// Whether thread `number`, which is about to sleep for the GIL, does not yet.
@@ -325,8 +360,8 @@ mod tests {
     use crate::rules::Rules;
     use crate::tests::{MS, US, burst, demand, thread};
 
-    #[test]
-    fn a_thread_is_put_aside_once_for_all_that_wait_for_its_processor() {
+    /// Three threads that have run for equally long.
+    fn world() -> World {
         let threads = vec![thread(0, &[burst(US, US)]); 3];
         let threads = planned(&demand(MS, threads), &Rules::of(Gil::Free));
         let setting = Setting {
@@ -334,11 +369,18 @@ mod tests {
             cores: None,
             wake_up_factor: 1.0,
             lateness: Delays::fixed(0),
+            coldness: Coldness::NEVER,
             lasts_ns: MS,
             seed: 1,
         };
         let world = World::new(&threads, &setting);
         world.tasks.borrow_mut().iter_mut().for_each(|task| task.cpu_ns = MS);
+        world
+    }
+
+    #[test]
+    fn a_thread_is_put_aside_once_for_all_that_wait_for_its_processor() {
+        let world = world();
         world.put_behind(1, 0);
         world.put_behind(2, 0);
         let mut events = world.events.borrow_mut();
@@ -346,5 +388,25 @@ mod tests {
         let (first, aside_at_ns) = events.next().unwrap();
         assert_eq!((first, events.next()), (1, Some((2, aside_at_ns))));
         assert!(aside_at_ns > 0);
+    }
+
+    #[test]
+    fn who_waits_for_the_processor_of_a_thread_does_not_get_it_in_a_short_call_of_that_one() {
+        let world = world();
+        world.put_behind(1, 0);
+        let (computes, heeds) = (Some([0, 5 * MS, 5 * MS]), false);
+        {
+            let task = &mut world.tasks.borrow_mut()[0];
+            (task.computes, task.heeds) = (computes, heeds);
+        }
+        world.now_ns.set(4 * MS);
+        assert!(world.stays_behind(1));
+        world.tasks.borrow_mut()[0].heeds = true;
+        assert!(!world.stays_behind(1));
+        let mut events = world.events.borrow_mut();
+        events.cancel(0);
+        events.cancel(2);
+        let (number, aside_at_ns) = events.next().unwrap();
+        assert!(number == 1 && aside_at_ns > 4 * MS);
     }
 }

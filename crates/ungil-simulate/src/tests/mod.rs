@@ -4,7 +4,9 @@ mod processors;
 mod properties;
 mod recordings;
 
+use crate::coldness::Coldness;
 use crate::delays::Delays;
+use crate::demand::Switches;
 use crate::demand::{Burst, Demand, Machine, Steady, Thread};
 use crate::figures::Figures;
 use std::sync::{Arc, OnceLock};
@@ -34,7 +36,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         away_ran: 0.0,
         answers: Arc::new(Delays::fixed(10 * US)),
         wake_ups: Arc::new(Delays::fixed(30 * US)),
-        switches: Arc::new(Delays::fixed(30 * US)),
+        switches: Switches::always(Arc::new(Delays::fixed(30 * US))),
         slice_ns: 3 * MS,
     }
 }
@@ -50,7 +52,7 @@ pub(super) fn demand(lasts_ns: u64, threads: Vec<Thread>) -> Demand {
         threads,
         recorded: Figures::default(),
         lost_events: 0,
-        machine: Machine { lateness: Delays::fixed(50 * US) },
+        machine: Machine { lateness: Delays::fixed(50 * US), coldness: Coldness::NEVER },
         reproduced: OnceLock::new(),
     }
 }

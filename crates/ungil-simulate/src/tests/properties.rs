@@ -1,6 +1,7 @@
 //! What holds for every demand under all rules, over generated ones.
 
 use super::{MS, US, burst, demand, thread};
+use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{Burst, Demand, Link, Start, Started, Starter, Steady, Successor, Thread};
 use crate::machine::{Outcome, Setting, simulate};
@@ -111,8 +112,14 @@ fn some_threads() -> impl Strategy<Value = Vec<Thread>> {
             if (other as usize) < of {
                 let mut bursts = threads[of].bursts.to_vec();
                 let at = at % bursts.len();
-                let link =
-                    Link { thread: other, burst, after_ns: 50_000, turn: 1, posted: at % 2 == 0 };
+                let link = Link {
+                    thread: other,
+                    burst,
+                    after_ns: 50_000,
+                    turn: 1,
+                    awake: at % 3 == 0,
+                    posted: at % 2 == 0,
+                };
                 bursts[at].after = Some(link);
                 threads[of].bursts = bursts.into();
             }
@@ -127,6 +134,7 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
         cores: rules.cores,
         wake_up_factor: 1.0,
         lateness: Delays::fixed(50 * US),
+        coldness: Coldness::NEVER,
         lasts_ns: if rules.once { u64::MAX / 4 } else { demand.lasts_ns },
         seed: rules.seed,
     };

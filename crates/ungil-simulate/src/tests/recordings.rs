@@ -265,6 +265,74 @@ fn a_client_asks_again_only_after_the_server_has_let_it_in_and_replied() {
     assert!(alone.abs_diff(recorded * 3 / 5) <= recorded / 10, "{alone} for {recorded}");
 }
 
+/// Two threads take turns of 10 ms. The one whose turn it is says so 20 us before.
+fn taking_turns(policy: Policy) -> Vec<Record> {
+    let mut records = begun();
+    for turn in 0..40 {
+        let (holder, other) = (turn % 2, (turn + 1) % 2);
+        let ends_ns = (u64::from(turn) + 1) * 10 * MS;
+        event(&mut records, holder, ends_ns - 10 * MS, Kind::Acquire);
+        event(&mut records, other, ends_ns - 20 * US, Kind::Wait);
+        event(&mut records, other, ends_ns - 20 * US, Kind::DropRequest);
+        event(&mut records, holder, ends_ns, Kind::ReleaseForced);
+    }
+    let mut records = ended(records, 400 * MS, ThreadTotals::default());
+    if let Some(Record::ProcessEnded { totals, .. }) = records.last_mut() {
+        totals.policy = policy as u64;
+    }
+    records
+}
+
+#[test]
+fn who_was_forced_to_let_go_waits_from_then_on_in_a_line_of_ungil() {
+    let waits = |policy| only(&taking_turns(policy)).recorded.waits.p50_us;
+    let (stock, interactive) = (waits(Policy::Stock), waits(Policy::Interactive));
+    assert!((stock - 20.0).abs() < 1.0, "{stock}");
+    assert!((interactive - 10_000.0).abs() < 100.0, "{interactive}");
+}
+
+/// One thread uses the GIL twice, with that between; the other one, which was away, wants it after
+/// the second time.
+fn second_use(between_ns: u64) -> Vec<Record> {
+    let mut records = begun();
+    let uses = |records: &mut Vec<Record>, thread, from_ns, ns| {
+        event(records, thread, from_ns, Kind::Acquire);
+        event(records, thread, from_ns + ns, Kind::ReleaseVoluntary);
+    };
+    for round in 0..40 {
+        let at_ns = round * 20 * MS;
+        uses(&mut records, 0, at_ns, 100 * US);
+        let second_ns = at_ns + 100 * US + between_ns;
+        uses(&mut records, 0, second_ns, 100 * US);
+        uses(&mut records, 1, second_ns + 150 * US, MS);
+    }
+    ended(records, 800 * MS, ThreadTotals::default())
+}
+
+#[test]
+fn who_waits_for_a_later_use_of_another_is_known_to_wait_for_one_that_was_awake() {
+    let links = |between_ns| {
+        let demand = only(&second_use(between_ns));
+        let links = demand.threads[1].bursts.iter().filter_map(|burst| burst.after);
+        links.map(|link| (link.turn, link.awake)).collect::<Vec<_>>()
+    };
+    let (awake, asleep) = (links(10 * US), links(MS));
+    assert!(awake.len() > 30 && awake.iter().all(|it| *it == (2, true)), "{awake:?}");
+    assert!(asleep.len() > 30 && asleep.iter().all(|it| *it == (2, false)), "{asleep:?}");
+}
+
+#[test]
+fn what_was_slow_after_anothers_work_is_quick_without_that_one() {
+    let demand = only(&convoy());
+    let held_s =
+        |rules: &Rules| predict(&demand, rules).unwrap().figures.threads.last().unwrap().held_s;
+    let rules = Rules { runs: 1, once: true, ..Rules::from(demand.settings) };
+    let (recorded, with) = (demand.recorded.threads[1].held_s, held_s(&rules));
+    let without = held_s(&Rules { without: vec![0], ..rules });
+    assert!((with - recorded).abs() < recorded / 100.0, "{with} for {recorded}");
+    assert!((without - recorded / 8.0).abs() < recorded / 100.0, "{without} for {recorded}");
+}
+
 #[test]
 fn a_thread_alone_does_not_wait_and_none_is_nothing_to_predict() {
     let demand = only(&convoy());

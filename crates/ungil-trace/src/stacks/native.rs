@@ -126,7 +126,8 @@ mod tests {
             });
             let tid = told.recv().unwrap();
             // The call that tells of it may not be over yet.
-            let runs = || std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap();
+            let runs =
+                || std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap();
             while !runs().starts_with("running") {}
             let looked = stacks.look(&[tid]);
             is_over.store(true, Ordering::Relaxed);
