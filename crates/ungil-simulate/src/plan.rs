@@ -63,12 +63,17 @@ pub(crate) struct Use {
     pub(crate) unanswered_ns: Vec<[u64; 2]>,
     /// Whether the thread has replied then.
     pub(crate) replies: bool,
-    /// How long the call after it takes, if it is a short one in which the thread runs.
-    pub(crate) call_ns: Option<u64>,
     /// Then it runs without the GIL,
     pub(crate) away_runs_ns: u64,
     /// and waits.
     pub(crate) waits: Waits,
+}
+
+impl Use {
+    /// Whether the thread hardly sleeps after it.
+    pub(crate) fn ends_in_short_call(&self) -> bool {
+        matches!(self.waits, Waits::For(ns) if self.away_runs_ns.saturating_add(ns) <= OWN_NS)
+    }
 }
 
 /// What a thread waits for after a use of the GIL.
@@ -328,10 +333,9 @@ impl Planned {
         let cold_ns = if self.is_slowed { scaled(burst.cold_ns, self.work.min(1.0)) } else { 0 };
         let runs_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
-        let away_ns = burst.away_ns - if self.is_slowed { burst.cold_away_ns } else { 0 };
-        let mut away_runs_ns = away_ns.min(self.away_runs_ns);
-        if self.away_runs_ns > LEAST_SLEEP_NS && away_ns - away_runs_ns < LEAST_SLEEP_NS {
-            away_runs_ns = away_ns;
+        let mut away_runs_ns = burst.away_ns.min(self.away_runs_ns);
+        if self.away_runs_ns > LEAST_SLEEP_NS && burst.away_ns - away_runs_ns < LEAST_SLEEP_NS {
+            away_runs_ns = burst.away_ns;
         }
         let wall_ns = runs_ns.saturating_add(not_run_ns);
         let of_wall = |ns: u64| scaled(ns, wall_ns as f64 / burst.held_ns.max(1) as f64);
@@ -343,9 +347,8 @@ impl Planned {
             runs_ns,
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),
             replies: self.replies == Some(place.burst),
-            call_ns: (burst.away_ns <= OWN_NS).then_some(away_ns),
             away_runs_ns,
-            waits: self.waits(burst, place, away_ns - away_runs_ns),
+            waits: self.waits(burst, place, burst.away_ns - away_runs_ns),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One GIL, as the events of a trace come in.
 
-use super::links::{Beginnings, Link, OWN_NS, POSTED_NS};
+use super::links::{Beginnings, Link, POSTED_NS};
 use super::seat::Seat;
 use crate::coldness::Coldness;
 use crate::delays::Seen;
@@ -95,7 +95,6 @@ impl Gil {
             Kind::Wait => {
                 let waited = self.seats[index].waits_since_ns().is_some();
                 let after = self.look(index, at_ns);
-                self.comes_back(index, at_ns);
                 self.seats[index].waits(at_ns, after);
                 self.waiting += usize::from(!waited);
                 self.line.push_back((index, at_ns));
@@ -137,7 +136,6 @@ impl Gil {
         self.asked_ns = None;
         self.acquired_ns = at_ns;
         let after = self.look(index, at_ns);
-        self.comes_back(index, at_ns);
         self.seats[index].acquires(at_ns, self.freed_ns, after);
         if let Some(burst) = self.seats[index].began() {
             self.beginnings.add(at_ns, index, burst);
@@ -167,16 +165,6 @@ impl Gil {
         let is_clear = |first| self.left.is_none_or(|left| left == index || left == first);
         let alone = first.filter(|first| self.waiting == 1 && is_clear(*first));
         self.woken = alone.filter(|first| self.seats[*first].is_woken(at_ns));
-    }
-
-    /// A thread that was away wants the GIL.
-    fn comes_back(&mut self, index: usize, at_ns: u64) {
-        if let Some(since_ns) = self.seats[index].away_since_ns() {
-            let away_ns = at_ns.saturating_sub(since_ns);
-            if away_ns <= OWN_NS {
-                self.seats[index].cold_away_ns = self.coldness.part_of(index, away_ns);
-            }
-        }
     }
 
     /// What the thread may have waited for that wants the GIL now, if it was away.

@@ -98,8 +98,6 @@ pub struct Burst {
     pub(crate) cold_ns: u64,
     /// From letting go to wanting it again.
     pub away_ns: u64,
-    /// The part of that which it took longer because it came after others.
-    pub(crate) cold_away_ns: u64,
     /// What it waited for in that time, where another thread of the program seems to have woken it.
     pub(crate) after: Option<Link>,
 }

@@ -104,8 +104,6 @@ pub(super) struct Seat {
     pieces: Vec<Piece>,
     /// When it let go before the wait that goes on, if it had been asked to.
     asked_at_ns: Option<u64>,
-    /// How much longer the time away that ends took because it came after others.
-    pub(super) cold_away_ns: u64,
     pub(super) begins_ns: Option<u64>,
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
@@ -133,7 +131,6 @@ impl Seat {
             is_back: true,
             pieces: Vec::new(),
             asked_at_ns: None,
-            cold_away_ns: 0,
             begins_ns: None,
             waits: Lengths::default(),
             returns: Lengths::default(),
@@ -232,13 +229,10 @@ impl Seat {
             return;
         };
         // Under CPython's own rules it sleeps until another has it.
-        let taken = taken.filter(|_| asked.is_some());
-        let taken_ns = taken.map_or(let_go_ns, |(at_ns, _)| at_ns);
-        let away_ns = at_ns.saturating_sub(taken_ns.max(let_go_ns));
-        let cold_away_ns = std::mem::take(&mut self.cold_away_ns);
-        let burst = Burst { away_ns, cold_away_ns, after, ..std::mem::take(&mut self.burst) };
+        let (sleeps_until_ns, taker) = taken.filter(|_| asked.is_some()).unzip();
+        let away_ns = at_ns.saturating_sub(sleeps_until_ns.unwrap_or(0).max(let_go_ns));
+        let burst = Burst { away_ns, after, ..std::mem::take(&mut self.burst) };
         let wanted_ns = std::mem::replace(&mut self.wanted_ns, at_ns);
-        let taker = taken.map(|(_, taker)| taker);
         self.pieces.push(Piece { burst, wanted_ns, asked, taker, waited: Waited::default() });
         self.asked_at_ns = asked.map(|_| let_go_ns);
         self.is_back = asked.is_none_or(|asked_ns| !self.was_forced(asked_ns));
@@ -268,7 +262,11 @@ impl Seat {
                 let stood_back_ns = since(asked_at_ns);
                 piece.waited = Waited { told_ns: waited_ns, stood_back_ns, took_ns };
             }
-            _ => waited_ns.into_iter().for_each(|ns| self.waits.add(ns)),
+            _ => {
+                if let Some(ns) = waited_ns {
+                    self.waits.add(ns);
+                }
+            }
         }
         if self.is_back {
             self.returns.add(waited_ns.unwrap_or(0));
@@ -386,7 +384,6 @@ impl Seat {
                 last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
                 last.cold_ns = last.cold_ns.saturating_add(burst.cold_ns);
                 (last.away_ns, last.after) = (burst.away_ns, burst.after);
-                last.cold_away_ns = burst.cold_away_ns;
             } else {
                 settled.bursts.push(burst);
                 settled.wanted_at_ns.push(wanted_ns);
@@ -407,7 +404,9 @@ impl Seat {
             goes_on = asked.is_some_and(|asked_ns| self.was_forced(asked_ns));
             let in_line = goes_on && !is_stock;
             let waited_ns = waited.stood_back_ns.filter(|_| in_line).or(waited.told_ns);
-            waited_ns.into_iter().for_each(|ns| self.waits.add(ns));
+            if let Some(ns) = waited_ns {
+                self.waits.add(ns);
+            }
             if in_line {
                 waited.took_ns.into_iter().for_each(|ns| settled.wake_ups.whole(ns));
             } else if goes_on {

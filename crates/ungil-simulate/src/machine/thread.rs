@@ -71,13 +71,11 @@ impl<'a> Here<'a> {
                 Waits::Until(until) => world.following.borrow().number(until),
                 _ => 0,
             };
-            let is_call = next.call_ns.is_some() && matches!(waits, Waits::For(_));
-            if !is_call {
+            if !next.ends_in_short_call() {
                 let (now_ns, events) = (self.now_ns(), &mut world.events.borrow_mut());
                 world.following.borrow_mut().sleeps(self.number, now_ns, events);
             }
-            let slow_ns = next.call_ns.map_or(0, |ns| self.slow_ns(ns));
-            self.compute(next.away_runs_ns + if is_call { slow_ns } else { 0 });
+            self.compute(next.away_runs_ns);
             match waits {
                 Waits::Until(until) => self.wait_for(until, number),
                 Waits::For(ns) | Waits::Start(_, ns) => self.block(Some(ns)),

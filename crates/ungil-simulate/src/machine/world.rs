@@ -9,7 +9,7 @@ use super::stock::Cond;
 use super::tally::{Outcome, Tally};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::Switches;
+use crate::demand::{OWN_NS, Switches};
 use crate::lengths::scaled;
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
@@ -277,8 +277,11 @@ impl World {
     /// would be a long one.
     pub(super) fn stays_behind(&self, number: usize) -> bool {
         let tasks = self.tasks.borrow();
-        let is_in_call = |by: &usize| tasks[*by].computes.is_some() && !tasks[*by].heeds;
-        let Some(by) = tasks[number].behind.filter(is_in_call) else { return false };
+        let is_in_short_call = |by: &usize| {
+            let Task { computes, heeds, .. } = &tasks[*by];
+            !heeds && computes.is_some_and(|[_, wall_ns, _]| wall_ns <= OWN_NS)
+        };
+        let Some(by) = tasks[number].behind.filter(is_in_short_call) else { return false };
         drop(tasks);
         self.waits_for_aside(number, by, 1.0);
         true
@@ -394,7 +397,7 @@ mod tests {
     fn who_waits_for_the_processor_of_a_thread_does_not_get_it_in_a_short_call_of_that_one() {
         let world = world();
         world.put_behind(1, 0);
-        let (computes, heeds) = (Some([0, 5 * MS, 5 * MS]), false);
+        let (computes, heeds) = (Some([0, 20 * US, 20 * US]), false);
         {
             let task = &mut world.tasks.borrow_mut()[0];
             (task.computes, task.heeds) = (computes, heeds);
