@@ -118,7 +118,7 @@ def of_thread(run: Figures, name: str, figure: Callable[[Figures], float]) -> fl
 
 def recorded(name: str, variant: str, folder: Path, options: argparse.Namespace) -> Path:
     """The trace of one real run."""
-    trace = folder / f"{name}.pftrace"
+    trace = folder / f"{name}-{variant.replace(' ', '-')}.pftrace"
     words = ["trace", "--quiet", "--force", "--no-children", "-o", str(trace)]
     words += [] if variant in ("stock", INTERVAL) else ["--policy", variant]
     words += [str(PROGRAM), name, "--seconds", str(options.seconds)]
