@@ -11,12 +11,13 @@ take less of it.
 
 A ratio is predicted to real, of the median wait of all threads, and of the median wait of the
 thread that waited longest under CPython's rules. The mean of all waits stands beside them: where
-half of the waits are short and half are long, it says more than a median. A ratio is marked with ! if it is off by more than a
-quarter, and with !! if the prediction is also outside of what the real runs had, and by more than
-0.1 ms: about what a machine needs to wake two threads, one after the other. The ranking is right if
-of any two ways to schedule whose real medians (of that thread) differ by more than a quarter, and
-whose real runs do not overlap, the better one was predicted to be better. Beside each ratio stands
-in how many rounds the real median was within the range that was predicted.
+half of the waits are short and half are long, it says more than a median. A ratio is marked with !
+if it is off by more than a quarter, and with !! if the prediction is also outside of what the real
+runs had, and by more than 0.1 ms: about what a machine needs to wake two threads, one after the
+other. The ranking is right if of any two ways to schedule whose real medians (of that thread)
+differ by more than a quarter, and whose real runs do not overlap, the better one was predicted to
+be better. Beside each ratio stands in how many rounds the real median was within the range that
+was predicted.
 """
 
 import argparse
