@@ -47,8 +47,16 @@ impl Seen {
     }
 
     /// Adds all of another collection.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         other.all.iter().for_each(|&(ns, is_whole)| self.add(ns, is_whole));
+    }
+
+    /// All of several collections.
+    pub(crate) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        all.fold(Self::default(), |mut sum, seen| {
+            sum.merge(seen);
+            sum
+        })
     }
 
     /// Those that were seen to their end.

@@ -6,7 +6,7 @@ use super::seat::{Seat, Settled};
 use super::starters::{self, Times};
 use super::steady::{Steady, middle};
 use super::successors;
-use super::switches::{Switches, merged};
+use super::switches::Switches;
 use super::{Burst, Demand, Machine, Thread};
 use crate::coldness::Coldness;
 use crate::delays::{Delays, Seen};
@@ -172,9 +172,9 @@ impl Collector {
         begins.sort_unstable();
         let in_company_ns = begins.get(1).copied().unwrap_or(began_ns);
         let middle = middle(&(in_company_ns..ended_ns));
-        let all_answers = merged(settled.iter().map(|settled| &settled.answers));
+        let all_answers = Seen::merged(settled.iter().map(|settled| &settled.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
-        let all_wake_ups = merged(settled.iter().map(|settled| &settled.wake_ups));
+        let all_wake_ups = Seen::merged(settled.iter().map(|settled| &settled.wake_ups));
         let woken_after_ns = all_wake_ups.median_ns().unwrap_or(WAKE_UP_NS);
         let usual_ns = woken_after_ns.max(WAKE_UP_NS * 2 / 3);
         let woken_ns = usual_ns * WOKEN_TIMES;
@@ -182,11 +182,12 @@ impl Collector {
         let all_wake_ups = [false, true].map(|never_blocks| {
             let alike = seats.iter().zip(&settled);
             let alike = alike.filter(|(seat, _)| seat.never_blocks() == never_blocks);
-            Arc::new(or_put_behind(merged(alike.map(|(_, settled)| &settled.wake_ups)), woken_ns))
+            or_put_behind(Seen::merged(alike.map(|(_, settled)| &settled.wake_ups)), woken_ns)
+                .unwrap_or_else(|| Arc::new(Delays::fixed(WAKE_UP_NS)))
         });
-        let all_switches = merged(settled.iter().flat_map(|settled| settled.switches.values()));
-        let all_switches = (all_switches.count() >= ENOUGH)
-            .then(|| Arc::new(or_put_behind(all_switches, woken_ns)));
+        let all_switches =
+            Seen::merged(settled.iter().flat_map(|settled| settled.switches.values()));
+        let all_switches = or_put_behind(all_switches, woken_ns);
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
@@ -204,10 +205,8 @@ impl Collector {
             let mut thread = thread(&seat, named, known, bursts, steady);
             thread.unanswered = settled.unanswered.into();
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
-            thread.wake_ups = match wake_ups.count() {
-                ..ENOUGH => all_wake_ups[usize::from(seat.never_blocks())].clone(),
-                _ => Arc::new(or_put_behind(wake_ups, woken_ns)),
-            };
+            thread.wake_ups = or_put_behind(wake_ups, woken_ns)
+                .unwrap_or_else(|| all_wake_ups[usize::from(seat.never_blocks())].clone());
             let usual = all_switches.as_ref().unwrap_or(&thread.wake_ups);
             thread.switches = Switches::of(switches, &place_of, usual, woken_ns);
             let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
@@ -332,10 +331,10 @@ fn enough(seen: Seen) -> Option<Delays> {
     if seen.count() < ENOUGH { None } else { seen.distribution() }
 }
 
-/// How long threads took to wake up, where one that took longer than `ns` was put behind another.
-pub(super) fn or_put_behind(seen: Seen, ns: u64) -> Delays {
-    let found = if seen.count() < ENOUGH { None } else { seen.distribution_until(ns) };
-    found.unwrap_or_else(|| Delays::fixed(WAKE_UP_NS))
+/// How long threads took to wake up, where one that took longer than `ns` was put behind another; if
+/// enough was seen.
+pub(super) fn or_put_behind(seen: Seen, ns: u64) -> Option<Arc<Delays>> {
+    if seen.count() < ENOUGH { None } else { seen.distribution_until(ns).map(Arc::new) }
 }
 
 fn or_usual(seen: Seen, usual_ns: u64) -> Delays {

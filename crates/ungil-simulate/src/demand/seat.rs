@@ -85,7 +85,7 @@ pub(super) struct Settled {
     pub(super) wake_ups: Seen,
     /// How long it took to go on after another had the GIL that it was forced to let go of, by
     /// that one.
-    pub(super) switches: HashMap<usize, Seen>,
+    pub(super) switches: HashMap<Option<usize>, Seen>,
 }
 
 #[derive(Debug)]
@@ -410,7 +410,6 @@ impl Seat {
             if in_line {
                 waited.took_ns.into_iter().for_each(|ns| settled.wake_ups.whole(ns));
             } else if goes_on {
-                let taker = taker.unwrap_or(usize::MAX);
                 settled.switches.entry(taker).or_default().whole(burst.away_ns);
             }
         }

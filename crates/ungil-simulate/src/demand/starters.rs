@@ -7,14 +7,13 @@
 //! uses before the start as there usually are since it was last away for long.
 
 use super::Thread;
+use super::links::OWN_NS;
 use std::collections::HashSet;
 
 /// A thread is started by who let go of the GIL so long before it wanted it at most,
 const STARTS_NS: u64 = 3_000_000;
 /// and who wants it again so long after that thread has got it at most.
 const GOES_ON_NS: u64 = 5_000_000;
-/// A shorter time away is no wait for an arrival: it was there already.
-const OWN_NS: u64 = 100_000;
 /// A thread that started so many others is a starter,
 const LEAST_TIMES: usize = 10;
 /// if there is a start for so many of its uses at least. An event loop starts some for its executor,

@@ -4,7 +4,7 @@
 //! for its processor, until that one sleeps: for 200 us at the median in a recording. One that
 //! another executor interrupts goes on after 30 us.
 
-use super::collector::{ENOUGH, or_put_behind};
+use super::collector::or_put_behind;
 use crate::delays::{Delays, Seen};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,22 +24,18 @@ impl Switches {
         Self { by: HashMap::new(), others: delays }
     }
 
-    /// Of a thread for which these were seen, by the number of the taker's seat; where they are too
+    /// Of a thread for which these were seen, by the number of the taker's seat, if it is known; where they are too
     /// few it is as `usual`. More than `woken_ns` are those of one behind another.
     pub(super) fn of(
-        seen: HashMap<usize, Seen>,
+        seen: HashMap<Option<usize>, Seen>,
         place_of: &HashMap<usize, usize>,
         usual: &Arc<Delays>,
         woken_ns: u64,
     ) -> Self {
-        let all = merged(seen.values());
-        let others = match all.count() {
-            ..ENOUGH => usual.clone(),
-            _ => Arc::new(or_put_behind(all, woken_ns)),
-        };
-        let enough = seen.into_iter().filter(|(_, seen)| seen.count() >= ENOUGH);
-        let by = enough.filter_map(|(seat, seen)| {
-            Some((*place_of.get(&seat)?, Arc::new(or_put_behind(seen, woken_ns))))
+        let others = or_put_behind(Seen::merged(seen.values()), woken_ns);
+        let others = others.unwrap_or_else(|| usual.clone());
+        let by = seen.into_iter().filter_map(|(seat, seen)| {
+            Some((*place_of.get(&seat?)?, or_put_behind(seen, woken_ns)?))
         });
         Self { by: by.collect(), others }
     }
@@ -50,16 +46,9 @@ impl Switches {
     }
 }
 
-/// All of them.
-pub(super) fn merged<'a>(all: impl Iterator<Item = &'a Seen>) -> Seen {
-    all.fold(Seen::default(), |mut sum, seen| {
-        sum.merge(seen);
-        sum
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::collector::ENOUGH;
     use super::*;
 
     #[test]
@@ -69,8 +58,11 @@ mod tests {
             (0..count).for_each(|_| seen.whole(ns));
             seen
         };
-        let by_seat =
-            HashMap::from([(3, seen(200, ENOUGH)), (5, seen(30, 3 * ENOUGH)), (8, seen(1, 2))]);
+        let by_seat = HashMap::from([
+            (Some(3), seen(200, ENOUGH)),
+            (Some(5), seen(30, 3 * ENOUGH)),
+            (Some(8), seen(1, 2)),
+        ]);
         let places = HashMap::from([(3, 0), (5, 1), (8, 2)]);
         let usual = Arc::new(Delays::fixed(7));
         let switches = Switches::of(by_seat, &places, &usual, 1_000);
@@ -79,7 +71,7 @@ mod tests {
         // All of them, whoever it was.
         assert_eq!(switches.after(2), switches.after(9));
         assert_eq!(switches.after(2).median_ns(), 30);
-        let few = Switches::of(HashMap::from([(3, seen(200, 2))]), &places, &usual, 1_000);
+        let few = Switches::of(HashMap::from([(Some(3), seen(200, 2))]), &places, &usual, 1_000);
         assert_eq!(few.after(0), &usual);
     }
 }

@@ -78,14 +78,21 @@ impl Tally {
         thread.holds_since_ns = Some(now_ns);
     }
 
-    pub(super) fn released(&mut self, number: usize, now_ns: u64, asked: bool, is_back: bool) {
+    /// The thread lets go of the GIL. For how long it had it.
+    pub(super) fn released(
+        &mut self,
+        number: usize,
+        now_ns: u64,
+        asked: bool,
+        is_back: bool,
+    ) -> u64 {
         self.forced += u64::from(asked);
         self.free_since_ns = now_ns;
         let thread = &mut self.threads[number];
-        if let Some(since_ns) = thread.holds_since_ns.take() {
-            thread.held_ns += now_ns - since_ns;
-        }
+        let held_ns = thread.holds_since_ns.take().map_or(0, |since_ns| now_ns - since_ns);
+        thread.held_ns += held_ns;
         thread.is_back = is_back;
+        held_ns
     }
 
     pub(super) fn ran(&mut self, number: usize, ns: u64, with_gil: bool) {

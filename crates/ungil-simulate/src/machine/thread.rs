@@ -21,8 +21,6 @@ pub(super) struct Here<'a> {
     was_forced: Cell<bool>,
     /// Who woke it through a lock of the program since it last had the GIL.
     woken_by: Cell<Option<usize>>,
-    /// Since when it has had the GIL.
-    had_since_ns: Cell<u64>,
     /// What is left of its slice of a processor.
     slice_ns: Cell<u64>,
 }
@@ -43,7 +41,6 @@ impl<'a> Here<'a> {
             account: Cell::new(account),
             was_forced: Cell::new(false),
             woken_by: Cell::new(None),
-            had_since_ns: Cell::new(0),
             slice_ns: Cell::new(SLICE_NS),
         }
     }
@@ -279,7 +276,6 @@ impl<'a> Here<'a> {
         let now_ns = self.now_ns();
         world.tally.borrow_mut().acquired(self.number, now_ns, is_handoff);
         self.woken_by.set(None);
-        self.had_since_ns.set(now_ns);
         if is_scheduled(world.gil) {
             world.line.acquired(self, &self.account);
             self.with_task(|task| task.place_ns = self.account.get().place_ns());
@@ -344,9 +340,8 @@ impl<'a> Here<'a> {
         let asked = world.drop_requested.get();
         let now_ns = self.now_ns();
         self.with_task(|task| task.slept_ns = 0);
-        world.tally.borrow_mut().released(self.number, now_ns, asked, blocks);
+        let held_ns = world.tally.borrow_mut().released(self.number, now_ns, asked, blocks);
         let Gil::Scheduled(settings) = world.gil else { return };
-        let held_ns = now_ns.saturating_sub(self.had_since_ns.get());
         world.coldness.borrow_mut().held(self.number, held_ns);
         world.locked.set(false);
         if settings.policy != Policy::Stock {
