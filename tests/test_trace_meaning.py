@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pythons import Python, pythons
+from scheduling import POLICIES
 from suite import PROGRAMS
-from tracing import Recording, compile_library, trace
+from tracing import Recording, Track, compile_library, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
 PYTHONS_3 = pythons("3.8", "3.11", "3.11-debian", "3.12", "3.13")
@@ -43,6 +45,34 @@ def test_a_thread_that_sleeps_lets_go_of_its_own_accord(tmp_path: Path, python: 
     assert [it.release for it in slept] == ["voluntary"] * times
     assert not [it for it in track.of("wait") if began <= it.start_ns <= ended]
     assert recording.finding("none")
+
+
+@pytest.mark.parametrize("policy", ["stock", *POLICIES])
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+def test_who_is_forced_to_let_go_and_goes_on_waits_from_then_on(
+    tmp_path: Path, python: Python, policy: str
+) -> None:
+    switches = 30
+    options = () if policy == "stock" else ("--policy", policy, "--quantum", "5")
+    recording = trace(
+        tmp_path, python.path, PROGRAMS / "spinning.py", str(switches), options=options
+    )
+    spinning = [recording.track(it["name"]) for it in recording.gil["threads"] if not it["main"]]
+    away = [it for track in spinning for it in between_holds(track)]
+    assert len(away) >= switches
+    told = [waited_ns > away_ns / 2 for away_ns, waited_ns in away]
+    # A thread that the kernel does not run tells it later.
+    assert sum(told) > len(told) / 4
+
+
+def between_holds(track: Track) -> list[tuple[int, int]]:
+    """How long the thread was without the GIL after a forced release, and how long it waited then."""
+    waits = {it.end_ns: it.length_ns for it in track.of("wait")}
+    return [
+        (after.start_ns - before.end_ns, waits.get(after.start_ns, 0))
+        for before, after in pairwise(track.of("hold"))
+        if before.release == "forced"
+    ]
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)

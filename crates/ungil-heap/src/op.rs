@@ -81,6 +81,9 @@ impl<'h> Op<'h> {
     }
 
     /// Locks an object until the outermost operation ends. Without effect if it already is.
+    ///
+    /// The caller made it in this operation, or vouches for a reference that lasts as long: others
+    /// free an object that loses its last one, whoever has it locked.
     #[inline]
     pub fn lock(&mut self, at: Offset) -> Result<()> {
         self.thread.check()?;
@@ -298,8 +301,9 @@ impl<'h> Op<'h> {
                 fault::point("op: object not guarded");
             }
         }
-        // In this order: what was made is unlocked before what refers to it, by which others find
-        // it, and may free it.
+        if work.locked.len() > 1 && !mutation::is("op: what was made is unlocked first") {
+            work.put_new_first();
+        }
         for index in 0..work.locked.len() {
             let at = work.locked[index];
             // It was there when it was locked, and offsets do not cease to be inside.

@@ -54,6 +54,18 @@ impl Work {
         self.taken.iter().any(is_it) || self.made.iter().any(is_it)
     }
 
+    /// Puts the objects that it made before the others that are locked. In this order they are
+    /// unlocked: as soon as one that refers to them is, others find them there, and may free them.
+    #[cold]
+    pub(crate) fn put_new_first(&mut self) {
+        if self.taken.is_empty() {
+            return;
+        }
+        let mut new: Vec<Offset> = self.taken.iter().map(|(at, _)| *at).collect();
+        new.sort_unstable();
+        self.locked.sort_by_key(|at| new.binary_search(at).is_err());
+    }
+
     /// What was made since `start` is no more: its memory is freed at the end, and the references
     /// that were added are lost. There is less than at `start` if the whole was undone before a part.
     pub(crate) fn unmake(&mut self, segment: &Segment, start: &Savepoint) -> Result<()> {

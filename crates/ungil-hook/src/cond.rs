@@ -8,7 +8,6 @@ use crate::gil::{self, Gil, Role};
 use crate::{clock, free_threaded, handoff, requests, settings, system, table, thread, turn};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use std::sync::atomic::Ordering::Relaxed;
-use ungil_core::schedule::Settings;
 
 /// Stands in for `pthread_cond_init`.
 ///
@@ -51,12 +50,13 @@ pub unsafe extern "C" fn timedwait(
     };
     // If calls were redirected while it was held, this was not seen.
     gil.locked.store(true, Relaxed);
-    let policy = turn::policy();
-    let switches = begin_wait(gil, deadline, policy);
-    let result = if let Some(settings) = policy {
+    let switches = gil.switches.load(Relaxed);
+    let result = if let Some(settings) = turn::policy() {
         // SAFETY: take_gil holds the GIL's mutex, which is this one.
         unsafe { turn::wait(gil, mutex, settings) }
     } else {
+        // SAFETY: the caller's own argument, which pthread_cond_timedwait is about to read.
+        begins_to_wait(gil, unsafe { &*deadline });
         gil.stock_waiters.fetch_add(1, Relaxed);
         // SAFETY: the caller's own arguments, unchanged.
         let result = unsafe { libc::pthread_cond_timedwait(cond, mutex, deadline) };
@@ -76,22 +76,12 @@ pub unsafe extern "C" fn timedwait(
     result
 }
 
-/// Notes that the thread waits and returns how often the GIL had changed hands by then.
-fn begin_wait(gil: &'static Gil, deadline: *const timespec, policy: Option<Settings>) -> u32 {
-    if let Some(thread) = thread::current()
-        && !thread.is_waiting()
-    {
-        thread.began_to_wait(gil, clock::now_ticks_after_others());
-        if let Some(settings) = policy {
-            table::saw_settings(settings);
-        } else {
-            // SAFETY: a deadline that pthread_cond_timedwait is about to read.
-            let deadline = unsafe { &*deadline };
-            let deadline_ns = clock::timespec_ns(deadline);
-            table::saw_deadline(deadline_ns.saturating_sub(clock::monotonic_ns()));
-        }
+/// Notes that the thread waits, and for how long before it asks the holder to let go.
+fn begins_to_wait(gil: &'static Gil, deadline: &timespec) {
+    if thread::current().is_some_and(|thread| thread.waits_for(gil)) {
+        let deadline_ns = clock::timespec_ns(deadline);
+        table::saw_deadline(deadline_ns.saturating_sub(clock::monotonic_ns()));
     }
-    gil.switches.load(Relaxed)
 }
 
 /// Stands in for `clock_nanosleep`, with which `time.sleep` sleeps since 3.11: it is alone in not

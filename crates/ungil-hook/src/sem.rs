@@ -97,10 +97,8 @@ unsafe fn take_gil(sem: *mut sem_t) -> c_int {
     // SAFETY: as the caller promised. Trying first tells a wait from a free GIL.
     let mut result = unsafe { libc::sem_trywait(sem) };
     if result != 0 {
-        if let Some(thread) = thread::current()
-            && !thread.is_waiting()
-        {
-            thread.began_to_wait(gil, clock::now_ticks_after_others());
+        if let Some(thread) = thread::current() {
+            thread.waits_for(gil);
         }
         // SAFETY: as the caller promised.
         result = unsafe { libc::sem_wait(sem) };

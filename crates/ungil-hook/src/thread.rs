@@ -161,20 +161,21 @@ impl Thread {
         }
     }
 
-    /// Whether the thread has begun a wait that has not ended.
-    pub fn is_waiting(&self) -> bool {
-        self.slot.waiting_since_ticks.load(Relaxed) != 0
-    }
-
     /// Whether it is known to hold a GIL.
     pub fn is_holding(&self) -> bool {
         self.slot.holding_since_ticks.load(Relaxed) != 0
     }
 
-    /// The thread asked for `gil` and did not get it at once.
-    pub fn began_to_wait(&self, gil: &'static Gil, now: u64) {
-        self.slot.waiting_since_ticks.store(now, Relaxed);
-        self.emit(Kind::Wait, gil, now);
+    /// The thread asked for `gil` and did not get it at once; whether that is new, and not the wait
+    /// that has begun and not ended.
+    pub fn waits_for(&self, gil: &'static Gil) -> bool {
+        let is_new = self.slot.waiting_since_ticks.load(Relaxed) == 0;
+        if is_new {
+            let now = clock::now_ticks_after_others();
+            self.slot.waiting_since_ticks.store(now, Relaxed);
+            self.emit(Kind::Wait, gil, now);
+        }
+        is_new
     }
 
     /// The thread no longer asks for a GIL, and did not get it.

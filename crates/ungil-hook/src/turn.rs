@@ -4,7 +4,7 @@ use crate::gil::Gil;
 use crate::lock::Poster;
 use crate::own::Own;
 use crate::system::{keeping_errno, last_errno, set_errno};
-use crate::{clock, handoff, settings, slice};
+use crate::{clock, handoff, settings, slice, table, thread};
 use libc::{c_int, c_long, pthread_mutex_t, timespec};
 use std::cell::Cell;
 use std::ptr::null;
@@ -30,12 +30,15 @@ struct Here {
 }
 
 /// Waits for `gil` in its line, as `pthread_cond_timedwait` would: returns 0, or `ETIMEDOUT` if the
-/// caller is to ask the holder to let go.
+/// caller is to ask the holder to let go. From here on the thread waits, as the recording tells it.
 ///
 /// # Safety
 /// The calling thread holds `mutex`, which is that of `gil`.
 pub unsafe fn wait(gil: &'static Gil, mutex: *mut pthread_mutex_t, settings: Settings) -> c_int {
     let urgent = must_run_a_handler();
+    if thread::current().is_some_and(|thread| thread.waits_for(gil)) {
+        table::saw_settings(settings);
+    }
     let answer = Own::with(|own| {
         let here = Here { gil, mutex, waker: own.waker.get() };
         slice::want(gil.line.slice(&own.account, slice::of_this_thread()));

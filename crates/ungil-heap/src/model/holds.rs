@@ -1,4 +1,4 @@
-//! Holding what is found in an object that another one has locked and takes it out of.
+//! Objects that are found in another one, held or taken out, while somebody else is at them.
 
 use loom::thread;
 
@@ -110,4 +110,54 @@ fn another_object_is_seen_and_held_if_who_frees_looks_for_no_announcements() {
 #[should_panic(expected = "another object is held")]
 fn another_object_is_seen_and_held_if_the_container_is_not_looked_at_again() {
     SEEN.holds_without("hazard: a second look");
+}
+
+/// One makes an object after it has locked the one that will refer to it; another one takes the new
+/// object out as soon as it finds it, which frees it, and somebody uses the memory for something else.
+const MADE: Model = Model::new(3, |segment| {
+    const OTHER: u32 = 77;
+    let (first, second) = (Process::first(segment), Process::another(segment));
+    let heap = first.heap();
+    let container = object(&heap).at();
+    let other = {
+        let heap = second.heap();
+        thread::spawn(move || {
+            let taken_out = heap
+                .change(|op| {
+                    op.lock(container)?;
+                    let found = usize::try_from(body(op.heap(), container, 1).load(Relaxed));
+                    let Some(at) = found.ok().filter(|at| *at != 0) else { return Ok(None) };
+                    op.store(container + BODY + 8, 0)?;
+                    op.forgo(at);
+                    Ok(Some(at))
+                })
+                .unwrap();
+            let free = taken_out.filter(|at| is_free(&heap, *at))?;
+            object::head(heap.segment(), free).unwrap().version.store(OTHER, Relaxed);
+            Some(free)
+        })
+    };
+    heap.change(|op| {
+        op.lock(container)?;
+        let new = sync::event::create(op)?;
+        op.lock(new)?;
+        op.retain(new)?;
+        op.store(container + BODY + 8, new as u64)
+    })
+    .unwrap();
+    if let Some(at) = other.join().unwrap() {
+        let version = object::head(segment, at).unwrap().version.load(Relaxed);
+        assert_eq!(version, OTHER, "the memory is somebody else's");
+    }
+});
+
+#[test]
+fn what_was_made_is_left_alone_once_others_can_find_it() {
+    MADE.holds();
+}
+
+#[test]
+#[should_panic(expected = "the memory is somebody else's")]
+fn what_others_have_freed_is_unlocked_if_what_was_made_is_not_unlocked_first() {
+    MADE.holds_without("op: what was made is unlocked first");
 }

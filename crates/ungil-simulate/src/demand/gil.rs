@@ -136,7 +136,7 @@ impl Gil {
         self.asked_ns = None;
         self.acquired_ns = at_ns;
         let after = self.look(index, at_ns);
-        self.seats[index].acquires(at_ns, self.freed_ns, after);
+        self.seats[index].acquires(at_ns, after);
         if let Some(burst) = self.seats[index].began() {
             self.beginnings.add(at_ns, index, burst);
         }

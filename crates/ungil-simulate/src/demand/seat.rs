@@ -46,17 +46,6 @@ struct Release {
     taken: Option<(u64, usize)>,
 }
 
-/// How long a thread waited for the GIL that it was asked to let go of.
-#[derive(Clone, Copy, Debug, Default)]
-struct Waited {
-    /// By its events.
-    told_ns: Option<u64>,
-    /// Since it let go: in a line of ungil it waits from then on, which no event tells.
-    stood_back_ns: Option<u64>,
-    /// How long it took to wake up, if it asked for nothing meanwhile.
-    took_ns: Option<u64>,
-}
-
 /// What lies between two releases, and the time away after it.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -67,8 +56,6 @@ struct Piece {
     asked: Option<u64>,
     /// Who got it then.
     taker: Option<usize>,
-    /// How long it waited afterwards, if it had been asked.
-    waited: Waited,
 }
 
 /// What a thread did, once all is known.
@@ -102,8 +89,6 @@ pub(super) struct Seat {
     /// Whether the wait or hold that goes on began a burst.
     is_back: bool,
     pieces: Vec<Piece>,
-    /// When it let go before the wait that goes on, if it had been asked to.
-    asked_at_ns: Option<u64>,
     pub(super) begins_ns: Option<u64>,
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
@@ -130,7 +115,6 @@ impl Seat {
             wanted_ns: 0,
             is_back: true,
             pieces: Vec::new(),
-            asked_at_ns: None,
             begins_ns: None,
             waits: Lengths::default(),
             returns: Lengths::default(),
@@ -233,8 +217,7 @@ impl Seat {
         let away_ns = at_ns.saturating_sub(sleeps_until_ns.unwrap_or(0).max(let_go_ns));
         let burst = Burst { away_ns, after, ..std::mem::take(&mut self.burst) };
         let wanted_ns = std::mem::replace(&mut self.wanted_ns, at_ns);
-        self.pieces.push(Piece { burst, wanted_ns, asked, taker, waited: Waited::default() });
-        self.asked_at_ns = asked.map(|_| let_go_ns);
+        self.pieces.push(Piece { burst, wanted_ns, asked, taker });
         self.is_back = asked.is_none_or(|asked_ns| !self.was_forced(asked_ns));
     }
 
@@ -249,24 +232,12 @@ impl Seat {
         self.state = State::Waits { since_ns: at_ns };
     }
 
-    /// It got the GIL, which was let go of last at `freed_ns`.
-    pub(super) fn acquires(&mut self, at_ns: u64, freed_ns: u64, after: Option<Link>) {
-        let was_away = self.state == State::Away;
-        let others_had_it = !was_away || self.released.is_some_and(|it| it.taken.is_some());
+    /// It got the GIL.
+    pub(super) fn acquires(&mut self, at_ns: u64, after: Option<Link>) {
         self.wants(at_ns, after);
         let waited_ns = self.waits_since_ns().map(|since_ns| at_ns.saturating_sub(since_ns));
-        match (self.asked_at_ns.take(), self.pieces.last_mut()) {
-            (Some(asked_at_ns), Some(piece)) => {
-                let since = |ns| Some(at_ns.saturating_sub(ns)).filter(|_| others_had_it);
-                let took_ns = since(freed_ns).filter(|_| was_away);
-                let stood_back_ns = since(asked_at_ns);
-                piece.waited = Waited { told_ns: waited_ns, stood_back_ns, took_ns };
-            }
-            _ => {
-                if let Some(ns) = waited_ns {
-                    self.waits.add(ns);
-                }
-            }
+        if let Some(ns) = waited_ns {
+            self.waits.add(ns);
         }
         if self.is_back {
             self.returns.add(waited_ns.unwrap_or(0));
@@ -354,13 +325,7 @@ impl Seat {
         if self.burst.held_ns > 0 || away_ns > 0 {
             let burst = Burst { away_ns, ..std::mem::take(&mut self.burst) };
             let wanted_ns = self.wanted_ns;
-            self.pieces.push(Piece {
-                burst,
-                wanted_ns,
-                asked,
-                taker: None,
-                waited: Waited::default(),
-            });
+            self.pieces.push(Piece { burst, wanted_ns, asked, taker: None });
         }
     }
 
@@ -378,7 +343,7 @@ impl Seat {
             switches: HashMap::new(),
         };
         let mut goes_on = false;
-        for Piece { burst, wanted_ns, asked, taker, waited } in std::mem::take(&mut self.pieces) {
+        for Piece { burst, wanted_ns, asked, taker } in std::mem::take(&mut self.pieces) {
             if let Some(last) = settled.bursts.last_mut().filter(|_| goes_on) {
                 last.held_ns = last.held_ns.saturating_add(burst.held_ns);
                 last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
@@ -402,14 +367,8 @@ impl Seat {
                 Some(0) | None => {}
             }
             goes_on = asked.is_some_and(|asked_ns| self.was_forced(asked_ns));
-            let in_line = goes_on && !is_stock;
-            let waited_ns = waited.stood_back_ns.filter(|_| in_line).or(waited.told_ns);
-            if let Some(ns) = waited_ns {
-                self.waits.add(ns);
-            }
-            if in_line {
-                waited.took_ns.into_iter().for_each(|ns| settled.wake_ups.whole(ns));
-            } else if goes_on {
+            // One in a line of ungil waits from the release on, as its events say.
+            if goes_on && is_stock {
                 settled.switches.entry(taker).or_default().whole(burst.away_ns);
             }
         }

@@ -265,32 +265,6 @@ fn a_client_asks_again_only_after_the_server_has_let_it_in_and_replied() {
     assert!(alone.abs_diff(recorded * 3 / 5) <= recorded / 10, "{alone} for {recorded}");
 }
 
-/// Two threads take turns of 10 ms. The one whose turn it is says so 20 us before.
-fn taking_turns(policy: Policy) -> Vec<Record> {
-    let mut records = begun();
-    for turn in 0..40 {
-        let (holder, other) = (turn % 2, (turn + 1) % 2);
-        let ends_ns = (u64::from(turn) + 1) * 10 * MS;
-        event(&mut records, holder, ends_ns - 10 * MS, Kind::Acquire);
-        event(&mut records, other, ends_ns - 20 * US, Kind::Wait);
-        event(&mut records, other, ends_ns - 20 * US, Kind::DropRequest);
-        event(&mut records, holder, ends_ns, Kind::ReleaseForced);
-    }
-    let mut records = ended(records, 400 * MS, ThreadTotals::default());
-    if let Some(Record::ProcessEnded { totals, .. }) = records.last_mut() {
-        totals.policy = policy as u64;
-    }
-    records
-}
-
-#[test]
-fn who_was_forced_to_let_go_waits_from_then_on_in_a_line_of_ungil() {
-    let waits = |policy| only(&taking_turns(policy)).recorded.waits.p50_us;
-    let (stock, interactive) = (waits(Policy::Stock), waits(Policy::Interactive));
-    assert!((stock - 20.0).abs() < 1.0, "{stock}");
-    assert!((interactive - 10_000.0).abs() < 100.0, "{interactive}");
-}
-
 /// One thread uses the GIL twice, with that between; the other one, which was away, wants it after
 /// the second time.
 fn second_use(between_ns: u64) -> Vec<Record> {
