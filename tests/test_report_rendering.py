@@ -194,6 +194,17 @@ def test_other_processes_are_a_line_each_with_the_reason_if_not_recorded() -> No
     assert "not recorded: PyPy's GIL does not call libc" in text
 
 
+def test_what_is_found_in_processes_that_are_alike_is_told_once_with_their_pids() -> None:
+    report = convoy()
+    first = report["findings"][0]
+    others = [{**first, "pid": pid, "same_as": 0} for pid in range(11, 18)]
+    other = {**first, "kind": "hog", "text": "cpu-0 held", "advice": None, "pid": 11}
+    report["findings"] = [first, *others[:4], other, *others[4:]]
+    lines = [line.strip() for line in drawn(report).splitlines()]
+    assert lines[4:6] == ["the same for pid 11, 12, 13, 14, 15 and 2 more", "hog    cpu-0 held"]
+    assert "further" not in drawn(report)
+
+
 def test_the_gils_of_sub_interpreters_are_listed() -> None:
     report = convoy()
     gils = report["processes"][0]["gils"]

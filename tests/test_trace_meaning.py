@@ -66,7 +66,7 @@ def test_who_is_forced_to_let_go_and_goes_on_waits_from_then_on(
 
 
 def between_holds(track: Track) -> list[tuple[int, int]]:
-    """How long the thread was without the GIL after a forced release, and how long it waited then."""
+    """How long the thread had no GIL after a forced release, and how long it waited for it then."""
     waits = {it.end_ns: it.length_ns for it in track.of("wait")}
     return [
         (after.start_ns - before.end_ns, waits.get(after.start_ns, 0))

@@ -8,13 +8,12 @@ from rich.text import Text
 
 from ungil.formatting import digits, printable
 from ungil.report.model import Advice, Evidence, Finding, Gain, Report
+from ungil.report.repeats import the_same, with_repeats
 
 TOLD = 3
 """Pieces of advice that a report shows."""
 MOST = 20
 """Pieces that are told with all that they rest on, and as many that gain too little."""
-NAMED = 5
-"""Processes that are named, of those for which the same is advised."""
 SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 """Findings whose own advice is a policy or processes: what is predicted says more."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
@@ -24,7 +23,7 @@ UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
 def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     """The best pieces of advice, each with what to type; nothing if the report has none."""
     advised = report.get("advised")
-    told = _with_repeats(advised["advice"]) if advised else []
+    told = with_repeats(advised["advice"]) if advised else []
     told = [(it, repeats) for it, repeats in told if it["cause"] != "unknown"]
     if not told:
         return []
@@ -54,7 +53,7 @@ def render_advice(report: Report, console: Console) -> None:
     if advised is None:
         return
     grid = _grid()
-    told, rejected = _with_repeats(advised["advice"]), _with_repeats(advised["rejected"])
+    told, rejected = with_repeats(advised["advice"]), with_repeats(advised["rejected"])
     for number, (advice, repeats) in enumerate(told[:MOST], 1):
         rows: list[RenderableType] = [_summary(advice), *_same(repeats)]
         rows += [_sure(advice), *map(_evidence, advice["evidence"]), Text()]
@@ -68,25 +67,10 @@ def render_advice(report: Report, console: Console) -> None:
         console.print(Text(f"and {left} more, which --json has", style="dim"))
 
 
-def _with_repeats(advised: list[Advice]) -> list[tuple[Advice, list[Advice]]]:
-    """Each piece of advice that asks for something else, and those that ask for the same."""
-    repeats: dict[int, list[Advice]] = {}
-    for place, advice in enumerate(advised):
-        first = advice.get("same_as")
-        if first is None:
-            repeats[place] = []
-        else:
-            repeats[first].append(advice)
-    return [(advised[place], those) for place, those in repeats.items()]
-
-
 def _same(repeats: list[Advice]) -> list[Text]:
     """For whom else it is advised, in a line; none if for nobody."""
-    if not repeats:
-        return []
-    pids = [*dict.fromkeys(str(it["subject"]["pid"]) for it in repeats)]
-    more = f" and {len(pids) - NAMED} more" if len(pids) > NAMED else ""
-    return [Text(f"the same for pid {', '.join(pids[:NAMED])}{more}", style="dim")]
+    same = the_same(it["subject"]["pid"] for it in repeats)
+    return [Text(same, style="dim")] if same else []
 
 
 def _grid() -> Table:

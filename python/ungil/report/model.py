@@ -312,6 +312,8 @@ class Finding(TypedDict):
     scope: NotRequired[Literal["run", "window"]]
     window: NotRequired[Window | None]
     worst: NotRequired[WorstWindow | None]
+    same_as: NotRequired[int | None]
+    """The place of a finding before it that tells the same of another process."""
 
 
 class Subject(TypedDict):

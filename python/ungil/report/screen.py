@@ -18,6 +18,7 @@ from ungil.report.advice import TOLD, advice_section, is_repeated
 from ungil.report.model import Finding, Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
 from ungil.report.parks import parks_section
+from ungil.report.repeats import the_same, with_repeats
 from ungil.report.threads import thread_table
 from ungil.report.waits import blame_section, holds_section
 from ungil.report.when import part_of, when_it_was_worst
@@ -143,16 +144,20 @@ def _findings(report: Report) -> list[RenderableType]:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for finding in report["findings"][:FINDINGS]:
+    told = with_repeats(report["findings"])
+    for finding, repeats in told[:FINDINGS]:
         kind = finding["kind"]
         before, after = when_it_was_worst(finding, report)
         text = Text.assemble((before, "bold"), printable(finding["text"]), after)
         advice = finding.get("advice")
         if advice and not is_repeated(finding, report):
             text.append(f"\n{printable(advice)}", style="dim")
+        same = the_same(it.get("pid") for it in repeats)
+        if same:
+            text.append(f"\n{same}", style="dim")
         style = STYLES.get(kind, "red")
         grid.add_row(Text(WORDS.get(kind) or printable(kind), style=f"bold {style}"), text)
-    more = len(report["findings"]) - FINDINGS
+    more = len(told) - FINDINGS
     if more > 0:
         grid.add_row(
             Text(), Text(f"and {plural(more, 'further finding')} in the JSON", style="dim")

@@ -39,19 +39,6 @@ export interface Advised {
   rejected: Advice[];
 }
 
-/** Each piece that asks for something else, and the processes for which others ask for the same. */
-export function withRepeats(all: readonly Advice[]): { advice: Advice; pids: number[] }[] {
-  const pids = new Map<number, Set<number>>();
-  all.forEach(({ same_as: first, subject }, place) => {
-    if (first === null) pids.set(place, new Set());
-    else if (subject.pid !== null) pids.get(first)?.add(subject.pid);
-  });
-  return all.flatMap((advice, place) => {
-    const others = pids.get(place);
-    return others ? [{ advice, pids: [...others] }] : [];
-  });
-}
-
 /** Findings whose own advice is a policy or processes: what is predicted says more. */
 const SAID_AGAIN = new Set(["convoy", "hog", "unfair", "none"]);
 

@@ -152,6 +152,8 @@ export interface Finding {
   scope?: "run" | "window";
   window?: Window | null;
   worst?: (Window & { cost_s: number }) | null;
+  /** The place of a finding before it that tells the same of another process. */
+  same_as?: number | null;
   [more: string]: unknown;
 }
 

@@ -1,7 +1,8 @@
 /** What to do: each piece of advice with what to type, what it gains, and what it rests on. */
 
 import type { Summary } from "../format/summary";
-import { withRepeats, type Advice, type Evidence, type Gain } from "../model/advice";
+import type { Advice, Evidence, Gain } from "../model/advice";
+import { theSame, withRepeats } from "../model/repeats";
 import { digits, duration, plural, share } from "../units/numbers";
 import { printable, typeable } from "../units/names";
 import { element, name, type Child } from "./dom";
@@ -17,12 +18,16 @@ const KINDS: Record<string, string> = {
   "free-threaded": "free-threaded Python",
 };
 const NOTHING = "nothing to gain here";
-/** Processes that are named, of those for which the same is advised. */
-const NAMED = 5;
 /** How long a button says that it has copied, in ms. */
 const COPIED_FOR = 2000;
 
-type Told = ReturnType<typeof withRepeats>[number];
+/** A piece of advice, and the processes for which others ask for the same. */
+type Told = ReturnType<typeof once>[number];
+
+/** Each piece that asks for something else. */
+function once(advice: readonly Advice[]): ReturnType<typeof withRepeats<Advice>> {
+  return withRepeats(advice, (it) => it.subject.pid);
+}
 
 /** What kind of advice it is. */
 function label({ kind, text }: Advice): string {
@@ -36,7 +41,7 @@ export function adviceSection(summary: Summary): HTMLElement {
   const place = { class: "advised", "aria-labelledby": "advice" };
   const { advised } = summary;
   if (!advised?.advice.length) return element("section", place, heading, howToGetIt(summary));
-  const items = withRepeats(advised.advice).map(item);
+  const items = once(advised.advice).map(item);
   openForPrint(items);
   const list = element("ol", { class: "advice-list" }, ...items);
   const isLong = items.length > MOST;
@@ -77,7 +82,7 @@ function quoted(word: string): string {
 }
 
 /** A piece of advice: a line that opens. The first one is open. */
-function item({ advice, pids }: Told, index: number): HTMLElement {
+function item({ told: advice, pids }: Told, index: number): HTMLElement {
   const { headline, rest } = parts(advice);
   const kind = label(advice);
   const isNotGil = advice.kind === "not-the-gil";
@@ -100,17 +105,11 @@ function item({ advice, pids }: Told, index: number): HTMLElement {
         { class: "about" },
         rest && element("p", { class: "rest" }, name(begun(rest)), range(advice.gain)),
         typed(advice),
-        pids.length > 0 && element("p", { class: "same" }, `${begun(same(pids))}.`),
+        pids.length > 0 && element("p", { class: "same" }, `${begun(theSame(pids))}.`),
         ...sure(advice),
       ),
     ),
   );
-}
-
-/** For whom else it is advised. */
-function same(pids: readonly number[]): string {
-  const more = pids.length > NAMED ? ` and ${pids.length - NAMED} more` : "";
-  return `the same for pid ${pids.slice(0, NAMED).join(", ")}${more}`;
 }
 
 /** What to do, and what that is predicted to gain. */
@@ -224,10 +223,10 @@ function openForPrint(items: readonly HTMLElement[]): void {
 
 function rejected(advice: readonly Advice[]): HTMLElement | null {
   if (!advice.length) return null;
-  const told = withRepeats(advice);
+  const told = once(advice);
   const summary = `Simulated, and of little use: ${plural(told.length, "other cure")}`;
-  const line = ({ advice: { text }, pids }: Told): HTMLElement =>
-    element("li", {}, name(begun(text)), pids.length > 0 && ` (${same(pids)})`);
+  const line = ({ told: { text }, pids }: Told): HTMLElement =>
+    element("li", {}, name(begun(text)), pids.length > 0 && ` (${theSame(pids)})`);
   const list = element("ul", {}, ...told.map(line));
   return element("details", { class: "rejected" }, element("summary", {}, summary), list);
 }

@@ -3,6 +3,7 @@
 import { isRepeated } from "../model/advice";
 import { findingNumbers } from "../model/finding_numbers";
 import type { Numbers } from "../model/numbers";
+import { theSame, withRepeats } from "../model/repeats";
 import type { Finding } from "../model/report";
 import type { Summary } from "../format/summary";
 import { duration, plural, seconds, share } from "../units/numbers";
@@ -64,13 +65,15 @@ export class Findings {
   /** What goes into the page. */
   readonly element: HTMLElement;
   readonly #summary: Summary;
-  /** By finding. */
-  readonly #places: Place[] = [];
+  /** Of those that are shown, by finding. */
+  readonly #places = new Map<Finding, Place>();
 
   constructor(summary: Summary, store: Store) {
     this.#summary = summary;
     const list = element("ol", { class: "findings" });
-    for (const finding of summary.report.findings) list.append(this.#item(finding, store));
+    for (const { told, pids } of withRepeats(summary.report.findings, (it) => it.pid)) {
+      list.append(this.#item(told, pids, store));
+    }
     const items = [...list.children] as HTMLElement[];
     const isLong = items.length > MOST;
     if (isLong) for (const item of items.slice(FEW)) item.hidden = true;
@@ -93,8 +96,7 @@ export class Findings {
   /** Shows the numbers of a selected time; those of the run if `numbers` is null. */
   show(numbers: Numbers | null, gil: ShownGil | null): void {
     const summary = this.#summary;
-    summary.report.findings.forEach((finding, index) => {
-      const { number, words } = this.#places[index] as Place;
+    this.#places.forEach(({ number, words }, finding) => {
       const isHere = gil !== null && gilOf(finding, summary) === gil.index;
       const found =
         numbers && isHere ? findingNumbers(finding, numbers, gil.lanes, summary.unit_ns) : null;
@@ -110,12 +112,12 @@ export class Findings {
     });
   }
 
-  #item(finding: Finding, store: Store): HTMLElement {
+  #item(finding: Finding, pids: readonly number[], store: Store): HTMLElement {
     const { headline, rest } = inTwo(finding.text);
     const window = finding.scope === "window" ? finding.window : finding.worst;
     const number = element("p", { class: "number" });
     const words = element("p", { class: "of-selection" });
-    this.#places.push({ number, words });
+    this.#places.set(finding, { number, words });
     return element(
       "li",
       { class: `finding ${finding.kind === "none" ? "fine" : ""}` },
@@ -135,6 +137,7 @@ export class Findings {
         finding.advice &&
           !isRepeated(finding, this.#summary.advised) &&
           element("p", { class: "advice" }, name(finding.advice)),
+        pids.length > 0 && element("p", { class: "same" }, `It is ${theSame(pids)}.`),
         window && worst(window, finding, this.#summary, store),
       ),
     );

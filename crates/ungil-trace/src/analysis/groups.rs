@@ -34,7 +34,7 @@ pub(super) fn pattern_of(text: &str) -> String {
 
 /// The pattern of a command line. Folders are left out: what is compared lies in two of them as often
 /// as not.
-fn command_pattern(argv: &[String]) -> String {
+pub(super) fn command_pattern(argv: &[String]) -> String {
     let mut line = String::new();
     for (index, word) in argv.iter().enumerate() {
         let is_path = index == 0 || word.starts_with('/') || word.starts_with("./");

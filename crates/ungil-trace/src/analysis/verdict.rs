@@ -48,6 +48,7 @@ fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -
             }
         }
     }
+    findings::mark_repeats(processes, &mut findings);
     findings::say_whose(processes, &mut findings);
     findings
 }

@@ -28,6 +28,8 @@ pub struct Finding {
     pub window: Option<Window>,
     /// Where a finding about all of a longer run was at its worst.
     pub worst: Option<WorstWindow>,
+    /// The place of a finding before it that tells the same of another process of the same command.
+    pub same_as: Option<usize>,
 }
 
 impl Finding {
@@ -44,12 +46,13 @@ impl Finding {
             scope: Scope::Run,
             window: None,
             worst: None,
+            same_as: None,
         }
     }
 }
 
 /// What a finding is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// All of the run, or of the part asked for.

@@ -6,6 +6,7 @@
 
 pub mod words;
 mod place;
+mod repeats;
 mod whose;
 mod scene;
 mod advice;
@@ -22,6 +23,8 @@ mod nothing;
 pub(super) use nothing::find as nothing;
 /// Whether a finding says so.
 pub(super) use nothing::is_limit;
+/// Lets findings say which one before them tells the same of another process.
+pub(super) use repeats::mark as mark_repeats;
 pub(super) use scene::{RELEVANT_SHARE, WINDOW_S};
 pub(super) use switched_on::find as switched_on;
 /// Lets findings say which process and which GIL they are about, if there are several.

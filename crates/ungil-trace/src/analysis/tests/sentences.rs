@@ -1,6 +1,7 @@
 //! What findings say: whose GIL, which code, and figures that add up.
 
 use super::scenario::*;
+use crate::analysis::findings;
 use crate::record::{ProcessId, Record, ThreadId};
 use crate::report::{Evidence, Finding, Report};
 use ungil_core::{Event, Kind};
@@ -220,6 +221,27 @@ fn findings_name_the_process_if_there_are_several() {
     assert_eq!(texts.len(), 2);
     assert!(texts.iter().any(|it| it.starts_with("app0.py (pid 100): thread t1 waited")));
     assert!(texts.iter().any(|it| it.starts_with("app1.py (pid 101): thread t3 waited")));
+    // Numbers apart, it is the same command, and the same thread of it.
+    let repeats: Vec<_> = report.findings.iter().map(|finding| finding.same_as).collect();
+    assert_eq!(repeats, [None, Some(0)]);
+}
+
+#[test]
+fn what_is_the_same_in_another_process_is_of_the_same_kind_and_code() {
+    let report = kept(|scenario, at| scenario.stack_in(at + 10 * MS, 0, &[("scan", "/srv/a.py")]));
+    let mut processes = vec![report.processes[0].clone(), report.processes[0].clone()];
+    processes[1].pid += 1;
+    let there = |finding: &Finding| Finding { pid: Some(processes[1].pid), ..finding.clone() };
+    let here = native_hold(&report).clone();
+    let mut elsewhere = there(&here);
+    if let Evidence::NativeHold { user_frame, frame, .. } = &mut elsewhere.evidence {
+        (*user_frame, *frame) = (Some("other (/srv/b.py:7)".to_owned()), None);
+    }
+    let mut other_kind = there(&here);
+    other_kind.evidence = Evidence::Hog { held_share: 1.0, victims: 1 };
+    let mut findings = [here.clone(), there(&here), elsewhere, other_kind, here];
+    findings::mark_repeats(&processes, &mut findings);
+    assert_eq!(findings.map(|finding| finding.same_as), [None, Some(0), None, None, None]);
 }
 
 #[test]
