@@ -58,12 +58,9 @@ impl Work {
     /// unlocked: as soon as one that refers to them is, others find them there, and may free them.
     #[cold]
     pub(crate) fn put_new_first(&mut self) {
-        if self.taken.is_empty() {
-            return;
-        }
-        let mut new: Vec<Offset> = self.taken.iter().map(|(at, _)| *at).collect();
+        let new = &mut self.taken;
         new.sort_unstable();
-        self.locked.sort_by_key(|at| new.binary_search(at).is_err());
+        self.locked.sort_by_key(|at| new.binary_search_by_key(at, |(new, _)| *new).is_err());
     }
 
     /// What was made since `start` is no more: its memory is freed at the end, and the references
