@@ -334,11 +334,18 @@ fn store_command(header: &Header) {
     if file < 0 {
         return;
     }
-    // SAFETY: `command` is valid for writing that many bytes.
-    let length = unsafe { libc::read(file, command.as_mut_ptr().cast(), command.len()) };
+    let mut length = 0;
+    // A read may end before the command line does, where that goes on in another page.
+    while let Some(rest @ [_, ..]) = command.get_mut(length..) {
+        // SAFETY: `rest` is valid for writing that many bytes.
+        let count = unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) };
+        match usize::try_from(count) {
+            Ok(count @ 1..) => length += count,
+            _ => break,
+        }
+    }
     // SAFETY: `file` was just opened here.
     unsafe { libc::close(file) };
-    let length = usize::try_from(length).unwrap_or(0);
     store_bytes(&header.command, &command[..length]);
     header.command_bytes.store(u32::try_from(length).unwrap_or(0), Relaxed);
 }
