@@ -3,11 +3,11 @@
 /** Processes that are named, of those for which the same is told. */
 const NAMED = 5;
 
-/** Each piece that says something else, its place, and the processes of which others say the same. */
+/** Each piece that says something else, and the processes of which others say the same. */
 export function withRepeats<Told extends { same_as?: number | null }>(
   all: readonly Told[],
   pidOf: (told: Told) => number | null | undefined,
-): { told: Told; place: number; pids: number[] }[] {
+): { told: Told; pids: number[] }[] {
   const pids = new Map<number, Set<number>>();
   all.forEach((told, place) => {
     const pid = pidOf(told);
@@ -16,7 +16,7 @@ export function withRepeats<Told extends { same_as?: number | null }>(
   });
   return all.flatMap((told, place) => {
     const others = pids.get(place);
-    return others ? [{ told, place, pids: [...others] }] : [];
+    return others ? [{ told, pids: [...others] }] : [];
   });
 }
 
