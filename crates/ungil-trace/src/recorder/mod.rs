@@ -33,6 +33,8 @@ mod traced;
 #[cfg(feature = "stacks")]
 mod looks;
 #[cfg(feature = "stacks")]
+mod names;
+#[cfg(feature = "stacks")]
 mod watch;
 #[cfg(not(feature = "stacks"))]
 #[path = "no_watch.rs"]

@@ -21,7 +21,7 @@ impl Watch {
     }
 
     /// As the real one.
-    pub fn owes_names(&self, _traced: &mut Traced) -> bool {
+    pub fn owes_names(&mut self, _traced: &mut Traced) -> bool {
         false
     }
 

@@ -3,19 +3,16 @@
 
 use super::looks::Looks;
 use super::moment::Running;
+use super::names::Names;
 use super::pace::Pace;
 use super::thread::Thread;
 use super::times::Times;
 use super::traced::Traced;
 use crate::clock::now_ns;
 use crate::record::{Doing, NativeFrame, Record, ThreadId};
-use crate::stacks::{Answer, Holder, NativeStack, Sample, StackError, StackSampler};
+use crate::stacks::{Answer, Holder, NativeStack, Sample, StackError, StackSampler, ThreadName};
 use std::collections::HashMap;
 
-/// Between two looks for names: with hundreds of threads one costs milliseconds.
-const NAMES_EVERY_NS: u64 = 50_000_000;
-/// The longest pause between looks that found no name (a thread that Python does not know).
-const NAMES_PATIENCE_NS: u64 = 2_000_000_000;
 /// The shortest time between two samples of one hold: with a deep stack one costs a millisecond.
 const SAMPLES_EVERY_NS: u64 = 5_000_000;
 /// From some age on a hold is sampled whenever it has grown by this part: a hold of 400 ms has some
@@ -44,10 +41,7 @@ pub struct Watch {
 struct State {
     /// The hold that was looked at last, by GIL.
     holds: HashMap<u8, Watched>,
-    names_at_ns: u64,
-    names_pause_ns: u64,
-    /// Whether the process was looked into, or cannot be.
-    was_answered: bool,
+    names: Names,
 }
 
 /// A hold, and what was seen of it.
@@ -104,10 +98,10 @@ impl Watch {
                     soon |= moment.threads > 1;
                 }
             }
-            if now >= state.names_at_ns && traced.threads_mut().any(|thread| !thread.named) {
-                state.names_pause_ns =
-                    (state.names_pause_ns * 2).clamp(NAMES_EVERY_NS, NAMES_PATIENCE_NS);
-                state.names_at_ns = now + state.names_pause_ns;
+            if state.names.are_due(now)
+                && let Some(last) = last_without_name(traced)
+            {
+                state.names.are_asked_for(last, now);
                 sampler.request_names(traced.pid, traced.runtime());
             }
             self.looks.look(traced, sampler, now);
@@ -115,10 +109,14 @@ impl Watch {
         soon
     }
 
-    /// Whether a process was never looked into, and has threads without a name.
-    pub fn owes_names(&self, traced: &mut Traced) -> bool {
-        let was_answered = self.processes.get(&traced.pid).is_some_and(|state| state.was_answered);
-        self.sampler.is_some() && !was_answered && traced.threads_mut().any(|it| !it.named)
+    /// Whether a process has threads without a name for which nobody has asked, or the answer has yet
+    /// to come. The next look asks.
+    pub fn owes_names(&mut self, traced: &mut Traced) -> bool {
+        if self.sampler.is_none() {
+            return false;
+        }
+        let state = self.processes.entry(traced.pid).or_default();
+        last_without_name(traced).is_some_and(|last| state.names.are_owed(last))
     }
 
     /// Turns the answers that have come into records.
@@ -133,11 +131,10 @@ impl Watch {
                 continue;
             };
             let state = self.processes.entry(traced.pid).or_default();
-            state.was_answered = true;
             match answer {
                 Answer::Sample { sample, .. } => {
-                    if name_threads(traced, &sample, &mut give) {
-                        state.names_pause_ns = 0;
+                    if let Some(names) = &sample.names {
+                        state.names.have_come(name_threads(traced, names, &mut give));
                     }
                     if let Some(files) = sample.libraries {
                         let (process, at_ns) = (traced.id, sample.at_ns);
@@ -170,6 +167,7 @@ impl Watch {
                 }
                 Answer::NotEveryone { pid } => self.looks.failed(pid, now_ns()),
                 Answer::Failed { error, .. } => {
+                    state.names.have_failed();
                     if let Some(text) = note_of(&error).filter(|_| !self.reported) {
                         self.reported = true;
                         give(Record::Note { text });
@@ -289,11 +287,16 @@ fn note_of(error: &StackError) -> Option<String> {
     }
 }
 
+/// The last thread whose name is not known.
+fn last_without_name(traced: &mut Traced) -> Option<ThreadId> {
+    traced.threads_mut().filter(|thread| !thread.named).map(|thread| thread.id).max()
+}
+
 /// Whether a thread got its name.
-fn name_threads(traced: &mut Traced, sample: &Sample, give: &mut impl FnMut(Record)) -> bool {
+fn name_threads(traced: &mut Traced, names: &[ThreadName], give: &mut impl FnMut(Record)) -> bool {
     let mut any = false;
     for thread in traced.threads_mut().filter(|thread| !thread.named) {
-        if let Some(known) = sample.names.iter().find(|known| known.ident == thread.ident) {
+        if let Some(known) = names.iter().find(|known| known.ident == thread.ident) {
             (thread.named, any) = (true, true);
             give(Record::ThreadNamed { thread: thread.id, name: known.name.clone() });
         }

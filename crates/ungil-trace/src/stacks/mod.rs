@@ -47,8 +47,8 @@ pub struct Sample {
     pub at_ns: u64,
     /// The threads that held a GIL: at most one, unless sub-interpreters have GILs of their own.
     pub holders: Vec<Holder>,
-    /// Every thread that Python has a name for, in no order; empty if only stacks were wanted.
-    pub names: Vec<ThreadName>,
+    /// Every thread that Python has a name for, in no order; `None` if only stacks were wanted.
+    pub names: Option<Vec<ThreadName>>,
     /// The shared libraries that its user may have built, if they were looked up and are others
     /// than before.
     pub libraries: Option<Vec<String>>,

@@ -81,7 +81,7 @@ impl StackReader {
             Ok::<_, anyhow::Error>((holders, now_ns()))
         })?;
         let libraries = if holders.is_empty() { None } else { self.changed_libraries() };
-        let (names, natives) = (Vec::new(), Vec::new());
+        let (names, natives) = (None, Vec::new());
         Ok(Sample { begun_ns, at_ns, holders, names, libraries, natives, no_natives: None })
     }
 
@@ -118,7 +118,7 @@ impl StackReader {
     /// Like [`read`](Self::read), with the names of all threads.
     pub fn read_with_names(&mut self) -> Result<Sample, StackError> {
         let mut sample = self.read()?;
-        sample.names = self.read_names()?;
+        sample.names = Some(self.read_names()?);
         Ok(sample)
     }
 

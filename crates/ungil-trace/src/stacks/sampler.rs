@@ -292,7 +292,7 @@ fn read(reader: &mut StackReader, wanted: &Wanted) -> Result<Sample, StackError>
     let mut attempt = 1;
     loop {
         // Names first: where they fail all is read again, and no thread is stopped in vain.
-        let names = if wanted.names { reader.read_names() } else { Ok(Vec::new()) };
+        let names = wanted.names.then(|| reader.read_names()).transpose();
         let sample = names.and_then(|names| {
             let sample = match &wanted.natives[..] {
                 [] => reader.read()?,
