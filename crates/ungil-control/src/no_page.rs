@@ -77,7 +77,10 @@ pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
             ),
         };
     }
-    NoPage::Never("it does not run under ungil; start it with: ungil run".into())
+    let pid = process.file_name().unwrap_or_default().display();
+    NoPage::Never(format!(
+        "it does not run under ungil; give it one with: ungil policy {pid} interactive"
+    ))
 }
 
 /// Why it has no page although the hook is in it.
@@ -149,7 +152,8 @@ mod tests {
     fn a_program_without_ungil_is_told_from_one_that_is_just_starting() {
         let other = [mapping("1-2 r-xp 0 fe:01 5 /lib/libc.so.6")];
         let answer = never(why(Path::new(SELF), &other));
-        assert_eq!(answer, "it does not run under ungil; start it with: ungil run");
+        let said = "it does not run under ungil; give it one with: ungil policy self interactive";
+        assert_eq!(answer, said);
         let blank = why(Path::new("/proc/self/no-such-folder"), &other);
         assert!(matches!(blank, NoPage::NotYet(_)), "{blank:?}");
     }
