@@ -6,6 +6,7 @@ use super::seat::{Seat, Settled};
 use super::starters::{self, Times};
 use super::steady::{Steady, middle};
 use super::successors;
+use super::supply;
 use super::switches::Switches;
 use super::{Burst, Demand, Machine, Thread};
 use crate::coldness::Coldness;
@@ -195,7 +196,8 @@ impl Collector {
         let mut gone_at_ns = Vec::new();
         let mut times = Vec::new();
         for (seat, settled) in seats.into_iter().zip(settled) {
-            let Settled { bursts, wanted_at_ns, answers, wake_ups, switches, .. } = settled;
+            let Settled { bursts, wanted_at_ns, began_at_ns, answers, wake_ups, switches, .. } =
+                settled;
             let named = self.threads.get(&seat.thread)?;
             lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
             waits.merge(&seat.waits);
@@ -223,13 +225,13 @@ impl Collector {
             });
             threads.push(thread);
             let is_gone = threads[threads.len() - 1].steady.uses.is_empty();
-            let gone_ns = gone_ns.saturating_sub(began_ns);
-            gone_at_ns.push(is_gone.then_some(gone_ns));
-            let since_began = wanted_at_ns.into_iter().map(|ns| ns.saturating_sub(began_ns));
-            times.push(Times { wanted_at_ns: since_began.collect(), gone_ns });
+            let its = Times { wanted_at_ns, began_at_ns, gone_ns }.since(began_ns);
+            gone_at_ns.push(is_gone.then_some(its.gone_ns));
+            times.push(its);
         }
         let middle = middle.start.saturating_sub(began_ns)..middle.end.saturating_sub(began_ns);
         starters::find(&mut threads, &times);
+        supply::find(&mut threads, &times);
         successors::find(&mut threads, &gone_at_ns, &times, &middle);
         let lateness = match settings.policy {
             Policy::Stock => gil.lateness(settings.quantum_ns),
@@ -310,6 +312,7 @@ fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady:
         successor: None,
         starter: None,
         started: None,
+        lives_on: None,
         steady,
         follows: seat.evidence.is_enough(),
         away_ran,

@@ -110,10 +110,15 @@ impl Evidence {
 
     /// Whether the thread follows others.
     pub(super) fn is_enough(&self) -> bool {
+        self.explains(EXPLAINED)
+    }
+
+    /// Whether they explain so much of what chance does not.
+    pub(super) fn explains(&self, part: f64) -> bool {
         let open = self.times - self.by_chance;
         self.follows >= LEAST_TIMES
             && open >= (LEAST_TIMES / 2.0).max(OPEN * self.times)
-            && self.follows - self.by_chance >= EXPLAINED * open
+            && self.follows - self.by_chance >= part * open
     }
 }
 

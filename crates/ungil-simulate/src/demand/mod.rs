@@ -4,6 +4,7 @@ mod links;
 mod steady;
 mod switches;
 mod successors;
+mod supply;
 mod seat;
 mod starters;
 mod gil;
@@ -14,6 +15,7 @@ pub(crate) use links::{Link, OWN_NS};
 pub(crate) use starters::{Start, Started, Starter};
 pub use steady::Steady;
 pub(crate) use successors::Successor;
+pub(crate) use supply::{Consumer, Supply};
 pub(crate) use switches::Switches;
 
 use crate::coldness::Coldness;
@@ -66,6 +68,8 @@ pub struct Thread {
     pub(crate) starter: Option<Arc<Starter>>,
     /// By whom it was started, if it was for an arrival.
     pub(crate) started: Option<Started>,
+    /// What it lives on, if others bring that.
+    pub(crate) lives_on: Option<Consumer>,
     /// What it did, in its order.
     pub bursts: Arc<[Burst]>,
     /// Where it kept the GIL though it was asked for it, in the order of the bursts.

@@ -52,6 +52,8 @@ struct Piece {
     burst: Burst,
     /// When it wanted the GIL for it.
     wanted_ns: u64,
+    /// When it got it.
+    began_ns: u64,
     /// How long before its end it was asked to let go, if it was.
     asked: Option<u64>,
     /// Who got it then.
@@ -65,6 +67,8 @@ pub(super) struct Settled {
     pub(super) unanswered: Vec<Unanswered>,
     /// When it wanted the GIL for each.
     pub(super) wanted_at_ns: Vec<u64>,
+    /// When it got it.
+    pub(super) began_at_ns: Vec<u64>,
     /// Of each piece, which burst it is of.
     pub(super) burst_of: Vec<u32>,
     /// How long it took to let go after it was asked, native code aside.
@@ -83,9 +87,10 @@ pub(super) struct Seat {
     /// For how long the holder ran, if it told.
     ran_ns: Option<(u64, bool)>,
     counts: VecDeque<KernelCount>,
-    /// The burst that goes on, and when the GIL was wanted for it.
+    /// The burst that goes on, when the GIL was wanted for it, and when the thread got it.
     burst: Burst,
     wanted_ns: u64,
+    began_ns: u64,
     /// Whether the wait or hold that goes on began a burst.
     is_back: bool,
     pieces: Vec<Piece>,
@@ -113,6 +118,7 @@ impl Seat {
             counts: VecDeque::new(),
             burst: Burst::default(),
             wanted_ns: 0,
+            began_ns: 0,
             is_back: true,
             pieces: Vec::new(),
             begins_ns: None,
@@ -217,7 +223,8 @@ impl Seat {
         let away_ns = at_ns.saturating_sub(sleeps_until_ns.unwrap_or(0).max(let_go_ns));
         let burst = Burst { away_ns, after, ..std::mem::take(&mut self.burst) };
         let wanted_ns = std::mem::replace(&mut self.wanted_ns, at_ns);
-        self.pieces.push(Piece { burst, wanted_ns, asked, taker });
+        let began_ns = self.began_ns;
+        self.pieces.push(Piece { burst, wanted_ns, began_ns, asked, taker });
         self.is_back = asked.is_none_or(|asked_ns| !self.was_forced(asked_ns));
     }
 
@@ -241,6 +248,7 @@ impl Seat {
         }
         if self.is_back {
             self.returns.add(waited_ns.unwrap_or(0));
+            self.began_ns = at_ns;
         }
         self.ran_ns = None;
         self.state = State::Holds { since_ns: at_ns };
@@ -324,8 +332,8 @@ impl Seat {
         };
         if self.burst.held_ns > 0 || away_ns > 0 {
             let burst = Burst { away_ns, ..std::mem::take(&mut self.burst) };
-            let wanted_ns = self.wanted_ns;
-            self.pieces.push(Piece { burst, wanted_ns, asked, taker: None });
+            let (wanted_ns, began_ns) = (self.wanted_ns, self.began_ns);
+            self.pieces.push(Piece { burst, wanted_ns, began_ns, asked, taker: None });
         }
     }
 
@@ -337,13 +345,14 @@ impl Seat {
             bursts: Vec::new(),
             unanswered: Vec::new(),
             wanted_at_ns: Vec::new(),
+            began_at_ns: Vec::new(),
             burst_of: Vec::new(),
             answers: Seen::default(),
             wake_ups: std::mem::take(&mut self.wake_ups),
             switches: HashMap::new(),
         };
         let mut goes_on = false;
-        for Piece { burst, wanted_ns, asked, taker } in std::mem::take(&mut self.pieces) {
+        for Piece { burst, wanted_ns, began_ns, asked, taker } in std::mem::take(&mut self.pieces) {
             if let Some(last) = settled.bursts.last_mut().filter(|_| goes_on) {
                 last.held_ns = last.held_ns.saturating_add(burst.held_ns);
                 last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
@@ -352,6 +361,7 @@ impl Seat {
             } else {
                 settled.bursts.push(burst);
                 settled.wanted_at_ns.push(wanted_ns);
+                settled.began_at_ns.push(began_ns);
             }
             let index = settled.bursts.len() - 1;
             let number = u32::try_from(index).unwrap_or(u32::MAX);

@@ -68,14 +68,25 @@ pub(crate) struct Started {
     pub(crate) replies: u32,
 }
 
-/// When a thread wanted the GIL for each of its uses, and when it was gone.
+/// When a thread wanted the GIL for each of its uses, when it got it, and when it was gone.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     pub(super) wanted_at_ns: Vec<u64>,
+    pub(super) began_at_ns: Vec<u64>,
     pub(super) gone_ns: u64,
 }
 
 impl Times {
+    /// The same, counted from a moment before all of them.
+    pub(super) fn since(self, ns: u64) -> Self {
+        let since = |all: Vec<u64>| all.into_iter().map(|at_ns| at_ns.saturating_sub(ns)).collect();
+        Self {
+            wanted_at_ns: since(self.wanted_at_ns),
+            began_at_ns: since(self.began_at_ns),
+            gone_ns: self.gone_ns.saturating_sub(ns),
+        }
+    }
+
     /// When `thread`, whose times they are, let go of the GIL after that use.
     pub(super) fn let_go_ns(&self, thread: &Thread, burst: usize) -> u64 {
         let next_ns = self.wanted_at_ns.get(burst + 1).copied().unwrap_or(self.gone_ns);
@@ -199,7 +210,10 @@ mod tests {
         let next = wanted_at_ns.iter().skip(1).copied().chain([gone_ns]);
         let bursts: Vec<_> =
             uses.iter().zip(next).map(|((from, to), next)| burst(to - from, next - to)).collect();
-        (thread(uses[0].0, &bursts), Times { wanted_at_ns, gone_ns })
+        (
+            thread(uses[0].0, &bursts),
+            Times { began_at_ns: wanted_at_ns.clone(), wanted_at_ns, gone_ns },
+        )
     }
 
     /// Each 10 ms something arrives: the server accepts it, starts a thread, and waits until that one

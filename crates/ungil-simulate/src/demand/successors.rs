@@ -104,7 +104,7 @@ mod tests {
 
     /// What only threads that were started for an arrival need.
     fn times(count: usize) -> Vec<Times> {
-        vec![Times { wanted_at_ns: Vec::new(), gone_ns: 0 }; count]
+        vec![Times { wanted_at_ns: Vec::new(), began_at_ns: Vec::new(), gone_ns: 0 }; count]
     }
 
     /// Threads that lived from when to when, until 1,000; the middle is from 100 to 950.

@@ -15,6 +15,7 @@ mod following;
 mod arrivals;
 mod tally;
 mod stock;
+mod supplies;
 mod thread;
 
 pub(crate) use stacks::NoStack;

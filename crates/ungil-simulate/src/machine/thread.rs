@@ -54,9 +54,12 @@ impl<'a> Here<'a> {
         }
         self.take_processor();
         for next in thread.uses() {
+            while !world.supplies.borrow_mut().is_there(self.number) {
+                self.falls_idle();
+                self.block(None);
+            }
             self.take_gil();
-            let now_ns = self.now_ns();
-            world.following.borrow_mut().began(self.number, now_ns, &mut world.events.borrow_mut());
+            world.began(self.number);
             self.compute_with_gil(&next);
             self.drop_gil(true);
             if next.replies {
@@ -69,8 +72,7 @@ impl<'a> Here<'a> {
                 _ => 0,
             };
             if !next.ends_in_short_call() {
-                let (now_ns, events) = (self.now_ns(), &mut world.events.borrow_mut());
-                world.following.borrow_mut().sleeps(self.number, now_ns, events);
+                self.falls_idle();
             }
             self.compute(next.away_runs_ns);
             match waits {
@@ -84,6 +86,12 @@ impl<'a> Here<'a> {
             }
         }
         self.leave_processor();
+    }
+
+    /// Tells who waits for that that it is about to sleep, not for the GIL.
+    fn falls_idle(&self) {
+        let (now_ns, events) = (self.now_ns(), &mut self.world.events.borrow_mut());
+        self.world.following.borrow_mut().sleeps(self.number, now_ns, events);
     }
 
     /// Starts a thread, if that is what it is to do, and has somebody to start: what it waits for

@@ -6,6 +6,7 @@ use super::events::Events;
 use super::following::Following;
 use super::processors::Processors;
 use super::stock::Cond;
+use super::supplies::Supplies;
 use super::tally::{Outcome, Tally};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
@@ -84,6 +85,7 @@ pub(super) struct World {
     pub(super) events: RefCell<Events>,
     pub(super) following: RefCell<Following>,
     pub(super) arrivals: RefCell<Arrivals>,
+    pub(super) supplies: RefCell<Supplies>,
     successors: Vec<Option<Next>>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
@@ -144,6 +146,7 @@ impl World {
             events: RefCell::new(events),
             following: RefCell::new(Following::new(threads.len())),
             arrivals: RefCell::new(Arrivals::new(threads.len())),
+            supplies: RefCell::new(Supplies::new(threads)),
             successors: threads.iter().map(|thread| thread.successor).collect(),
             processors: setting
                 .cores
@@ -302,6 +305,14 @@ impl World {
     pub(super) fn begins(&self, number: usize) {
         self.arrivals.borrow_mut().begins(number);
         self.following.borrow_mut().begins(number);
+        self.supplies.borrow_mut().begins(number);
+    }
+
+    /// Thread `number` begins to use the GIL.
+    pub(super) fn began(&self, number: usize) {
+        let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
+        self.following.borrow_mut().began(number, now_ns, &mut events);
+        self.supplies.borrow_mut().began(number, now_ns, &mut events);
     }
 
     /// Thread `number` arrives where `starter` is to start it. Whether that one will.
@@ -320,6 +331,7 @@ impl World {
         let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
         self.following.borrow_mut().ended(number, now_ns, &mut events);
         self.arrivals.borrow_mut().ended(number, now_ns, &mut events);
+        self.supplies.borrow_mut().ended(number, now_ns, &mut events);
         drop(events);
         self.is_followed(number, false);
     }

@@ -29,6 +29,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         successor: None,
         starter: None,
         started: None,
+        lives_on: None,
         bursts: bursts.into(),
         unanswered: [].into(),
         steady: Steady { uses: 0..bursts.len(), away_ns: bursts.last().map_or(0, |it| it.away_ns) },

@@ -3,7 +3,9 @@
 use super::{MS, US, burst, demand, thread};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, Start, Started, Starter, Steady, Successor, Thread};
+use crate::demand::{
+    Burst, Consumer, Demand, Link, Start, Started, Starter, Steady, Successor, Supply, Thread,
+};
 use crate::machine::{Outcome, Setting, simulate};
 use crate::plan::planned;
 use crate::rules::{Gil, Rules};
@@ -92,13 +94,35 @@ fn some_server(place: usize) -> impl Strategy<Value = Vec<Thread>> {
     })
 }
 
+/// The same with a queue that the first of them fill, and some of the others empty.
+fn some_threads_and_queue() -> impl Strategy<Value = Vec<Thread>> {
+    let queue = (0..8usize, 0..8usize, prop::collection::vec(0..4u32, 0..40), 0..20u32);
+    (some_threads(), queue).prop_map(|(mut threads, (producers, step, more, empty))| {
+        let producers = producers.min(threads.len() - 1);
+        let mut needs = vec![0];
+        needs.extend(more.iter().scan(0, |sum, more| {
+            *sum += more;
+            Some(*sum)
+        }));
+        let consumers: Vec<_> = (producers..threads.len()).step_by(step + 1).collect();
+        let producers = (0..producers).collect();
+        let supply = Supply::new(producers, consumers.clone(), needs, 50 * US);
+        let supply = Arc::new(supply);
+        for place in consumers {
+            threads[place].lives_on = Some(Consumer::new(supply.clone(), vec![empty]));
+        }
+        threads
+    })
+}
+
 /// What threads want that wait for each other, and perhaps a server.
 fn some_demand() -> impl Strategy<Value = Demand> {
     let mixed = some_threads().prop_flat_map(|threads| {
         let server = some_server(threads.len());
         (Just(threads), server).prop_map(|(threads, server)| [threads, server].concat())
     });
-    prop_oneof![some_threads(), mixed].prop_map(|threads| demand(LASTS_NS, threads))
+    prop_oneof![some_threads(), some_threads_and_queue(), mixed]
+        .prop_map(|threads| demand(LASTS_NS, threads))
 }
 
 /// Some of the threads wait for uses of others, in any order, which may never come.

@@ -168,6 +168,29 @@ fn native_code() -> Vec<Record> {
     ended(records, 1_100 * MS, ThreadTotals::default())
 }
 
+/// One thread brings something each millisecond. Another one does four uses with it, each of 20 us, and
+/// sleeps until there is more. A third one comes and goes all the time.
+fn queue() -> Vec<Record> {
+    let mut records = begun();
+    records.push(started(2, 0));
+    let consumes = (0..4).map(|use_| (0, 60 + use_ * 30, 20));
+    let goes_on = (0..4).map(|use_| (2, 52 + use_ * 30, 6));
+    let alone = (0..16).map(|use_| (2, 190 + use_ * 50, 6));
+    let mut uses =
+        [(1, 0, 10)].into_iter().chain(consumes).chain(goes_on).chain(alone).collect::<Vec<_>>();
+    uses.sort_by_key(|(_, from_us, _)| *from_us);
+    for turn in 0..200 {
+        for (thread, from_us, us) in &uses {
+            let from_ns = turn * MS + from_us * US;
+            event(&mut records, *thread, from_ns, Kind::Acquire);
+            event(&mut records, *thread, from_ns + us * US, Kind::ReleaseVoluntary);
+        }
+    }
+    let totals = ThreadTotals::default();
+    records.push(Record::ThreadEnded { thread: ThreadId(2), at_ns: 200 * MS, totals });
+    ended(records, 200 * MS, totals)
+}
+
 fn only(records: &[Record]) -> Demand {
     let mut demands = Demand::of(records);
     assert_eq!(demands.len(), 1);
@@ -314,6 +337,22 @@ fn a_thread_alone_does_not_wait_and_none_is_nothing_to_predict() {
     assert_eq!(predict(&demand, &rules).unwrap().figures.waits.count, 0);
     let rules = Rules { without: vec![0, 1], ..rules };
     assert_eq!(predict(&demand, &rules), Err(Unpredictable::NoThread));
+}
+
+#[test]
+fn consumers_do_no_more_than_producers_bring() {
+    let demand = only(&queue());
+    let producer = demand.threads.iter().position(|it| it.name == "thread-1").unwrap();
+    let as_recorded = Rules::from(Settings::from(Policy::Interactive));
+    // Each use of the producer takes 4 ms instead of 10 us, and others come in between.
+    let changes = vec![(producer, Change::Work(400.0))];
+    let slow = Rules { changes, ..as_recorded.clone() };
+    for (rules, most) in [(as_recorded, 201), (slow, 45)] {
+        let threads = predict(&demand, &rules).unwrap().figures.threads;
+        let count = |name| threads.iter().find(|it| it.name == name).unwrap().returns.count;
+        let [brought, used] = ["thread-1", "thread-0"].map(count);
+        assert!(brought <= most && used.abs_diff(4 * brought) <= 4, "{used} of {brought}");
+    }
 }
 
 #[test]

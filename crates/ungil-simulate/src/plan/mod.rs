@@ -1,7 +1,13 @@
 //! Which threads a simulation has, and what each of them does.
 
+mod queue;
+
+pub(crate) use queue::Queue;
+
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Link, OWN_NS, Start, Starter, Switches, Thread, Unanswered};
+use crate::demand::{
+    Burst, Consumer, Demand, Link, OWN_NS, Start, Starter, Switches, Thread, Unanswered,
+};
 use crate::lengths::scaled;
 use crate::rules::{Change, Gil, Rules};
 use std::ops::Range;
@@ -21,6 +27,10 @@ pub(crate) struct Planned {
     /// At the end of which use it has replied.
     replies: Option<usize>,
     starter: Option<Arc<Starter>>,
+    /// What it lives on.
+    pub(crate) queue: Option<Arc<Queue>>,
+    /// Its sleeps, if it lives on that.
+    consumer: Option<Consumer>,
     bursts: Arc<[Burst]>,
     unanswered: Arc<[Unanswered]>,
     /// Where it begins.
@@ -189,6 +199,8 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 started_by: None,
                 replies: thread.started.map(|it| it.replies as usize),
                 starter: thread.starter.clone().filter(|_| copy == 0),
+                queue: None,
+                consumer: thread.lives_on.clone(),
                 bursts: thread.bursts.clone(),
                 unanswered: thread.unanswered.clone(),
                 first,
@@ -218,6 +230,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
         thread.leaders = leaders.clone();
     }
     follow_each_other(&mut all, demand, rules, &leaders);
+    queue::tell(&mut all, demand);
     all
 }
 
@@ -327,15 +340,22 @@ impl Planned {
         }
     }
 
+    /// Whether it only waits for what is brought next after that use.
+    fn is_empty_after(&self, place: Place) -> bool {
+        let consumer = self.consumer.as_ref().filter(|_| self.queue.is_some());
+        consumer.is_some_and(|consumer| consumer.is_empty_after(place.burst))
+    }
+
     fn changed(&self, burst: &Burst, place: Place) -> Use {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
         // More work does not mean more of what it comes back to.
         let cold_ns = if self.is_slowed { scaled(burst.cold_ns, self.work.min(1.0)) } else { 0 };
         let runs_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
-        let mut away_runs_ns = burst.away_ns.min(self.away_runs_ns);
-        if self.away_runs_ns > LEAST_SLEEP_NS && burst.away_ns - away_runs_ns < LEAST_SLEEP_NS {
-            away_runs_ns = burst.away_ns;
+        let away_ns = if self.is_empty_after(place) { 0 } else { burst.away_ns };
+        let mut away_runs_ns = away_ns.min(self.away_runs_ns);
+        if self.away_runs_ns > LEAST_SLEEP_NS && away_ns - away_runs_ns < LEAST_SLEEP_NS {
+            away_runs_ns = away_ns;
         }
         let wall_ns = runs_ns.saturating_add(not_run_ns);
         let of_wall = |ns: u64| scaled(ns, wall_ns as f64 / burst.held_ns.max(1) as f64);
@@ -348,7 +368,7 @@ impl Planned {
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),
             replies: self.replies == Some(place.burst),
             away_runs_ns,
-            waits: self.waits(burst, place, burst.away_ns - away_runs_ns),
+            waits: self.waits(burst, place, away_ns - away_runs_ns),
         }
     }
 }
