@@ -141,10 +141,11 @@ def main() -> None:
 
 def rust_tests(*options: str) -> Iterator[Test]:
     """Build the tests of ungil-heap, and find the concurrent ones."""
+    # Without options with the features of `make rust-test`: other ones build nearly all crates anew.
     package = (
         ["--package", "ungil-heap", "--features", "fault"]
         if options
-        else ["--features", "ungil-heap/fault"]
+        else ["--features", "ungil-heap/fault,ungil-trace/stacks"]
     )
     build = ["cargo", "test", "--quiet", "--no-run", *package, *options]
     built = subprocess.run(
