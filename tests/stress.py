@@ -28,6 +28,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from suite import RUST_FEATURES
+
 PROJECT = Path(__file__).parent.parent
 HEAP = PROJECT / "crates" / "ungil-heap"
 # What starts a thread or a process in a test of Rust.
@@ -141,12 +143,8 @@ def main() -> None:
 
 def rust_tests(*options: str) -> Iterator[Test]:
     """Build the tests of ungil-heap, and find the concurrent ones."""
-    # Without options with the features of `make rust-test`: other ones build nearly all crates anew.
-    package = (
-        ["--package", "ungil-heap", "--features", "fault"]
-        if options
-        else ["--features", "ungil-heap/fault,ungil-trace/stacks"]
-    )
+    # Without options, what is built is what `make rust-test` has built.
+    package = ["--package", "ungil-heap", "--features", "fault"] if options else RUST_FEATURES
     build = ["cargo", "test", "--quiet", "--no-run", *package, *options]
     built = subprocess.run(
         [*build, "--message-format", "json"], cwd=PROJECT, stdout=subprocess.PIPE, check=True

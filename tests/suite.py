@@ -12,6 +12,9 @@ from typing import Any
 # pyproject.toml), so that a test that hangs can still say where.
 PATIENCE_S = 120
 
+# What `make rust-test` builds the crates with: `cargo` with others builds nearly all of them anew.
+RUST_FEATURES = ["--features", "ungil-heap/fault,ungil-trace/stacks"]
+
 # One small program for each behaviour.
 PROGRAMS = Path(__file__).with_name("programs")
 

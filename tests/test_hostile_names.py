@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from conftest import UNGIL
-from suite import PATIENCE_S
+from suite import PATIENCE_S, RUST_FEATURES
 from terminals import Terminal
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -69,7 +69,7 @@ def trace(request: pytest.FixtureRequest, traces: Path) -> str:
 
 def write(path: Path, size: tuple[int, int]) -> None:
     """Write a trace with so many threads in each of so many processes."""
-    build = ["cargo", "run", "--quiet", "--package", "ungil-trace", "--example", "hostile_trace"]
+    build = ["cargo", "run", "--quiet", *RUST_FEATURES, "--example", "hostile_trace"]
     unfinished = path.with_suffix(".tmp")
     made = subprocess.run(
         [*build, "--", str(unfinished), *map(str, size)],

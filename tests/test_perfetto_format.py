@@ -25,6 +25,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackDescriptor,
     TrackEvent,
 )
+from suite import RUST_FEATURES
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -204,7 +205,7 @@ def annotation_value(annotation: DebugAnnotation) -> Any:
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Contents:
     """The trace of ``examples/sample_trace.rs``."""
     path = tmp_path_factory.mktemp("trace") / "sample.pftrace"
-    command = ["cargo", "run", "--quiet", "--package", "ungil-trace", "--example", "sample_trace"]
+    command = ["cargo", "run", "--quiet", *RUST_FEATURES, "--example", "sample_trace"]
     subprocess.run([*command, path], cwd=REPOSITORY, check=True)
     return check_trace(path)
 
