@@ -88,7 +88,7 @@ stress-quick: $(VENV)/made.stamp needs-cargo ## the short ones of them, 50 times
 
 .PHONY: model
 model: needs-cargo ## the lock-free parts under every interleaving (loom)
-	MAKEFLAGS= RUSTFLAGS="--cfg loom" cargo test --quiet --release -p ungil-core -p ungil-heap --lib \
+	MAKEFLAGS= RUSTFLAGS="--cfg loom" cargo test --quiet --profile model -p ungil-core -p ungil-heap --lib \
 		--target-dir target/loom
 
 .PHONY: tsan
