@@ -353,6 +353,7 @@ impl Seat {
         };
         let mut goes_on = false;
         for Piece { burst, wanted_ns, began_ns, asked, taker } in std::mem::take(&mut self.pieces) {
+            let own_ns = burst.held_ns;
             if let Some(last) = settled.bursts.last_mut().filter(|_| goes_on) {
                 last.held_ns = last.held_ns.saturating_add(burst.held_ns);
                 last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);
@@ -369,7 +370,8 @@ impl Seat {
             match asked {
                 Some(asked_ns) if asked_ns > native_ns => {
                     let to_ns = settled.bursts[index].held_ns;
-                    let from_ns = to_ns.saturating_sub(asked_ns);
+                    // Behind those before, also where a trace says otherwise.
+                    let from_ns = to_ns.saturating_sub(asked_ns.min(own_ns));
                     settled.unanswered.push(Unanswered { burst: number, from_ns, to_ns });
                 }
                 Some(asked_ns @ 1..) => settled.answers.whole(asked_ns),

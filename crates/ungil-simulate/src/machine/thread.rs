@@ -195,7 +195,8 @@ impl<'a> Here<'a> {
             let mut until_ns = u64::MAX;
             if world.drop_requested.get() {
                 let did_ns = used.wall_ns + slow_ns - left_ns;
-                let native = used.unanswered_ns.iter().find(|it| (it[0]..it[1]).contains(&did_ns));
+                let behind = used.unanswered_ns.partition_point(|it| it[1] <= did_ns);
+                let native = used.unanswered_ns.get(behind).filter(|it| it[0] <= did_ns);
                 let native_ns = native.map_or(0, |[_, to_ns]| to_ns - did_ns);
                 let answers_ns = world.answers_at_ns.get().saturating_sub(self.now_ns());
                 until_ns = answers_ns.max(native_ns);

@@ -69,7 +69,8 @@ pub(crate) struct Use {
     pub(crate) wall_ns: u64,
     /// The part of it in which the thread runs.
     pub(crate) runs_ns: u64,
-    /// The parts of it, from and to, in which the thread does not let go whoever asks.
+    /// The parts of it, from and to, in which the thread does not let go whoever asks: one behind
+    /// the other.
     pub(crate) unanswered_ns: Vec<[u64; 2]>,
     /// Whether the thread has replied then.
     pub(crate) replies: bool,
