@@ -47,6 +47,8 @@ CLOSE = 1.25
 LEAST_US = 1.0
 RESOLUTION_US = 100.0
 """What two wake-ups of a thread take."""
+LEAST_ROUNDS = 2
+"""So many rounds have no median of others."""
 WIDTH = 165
 
 Figures = dict[str, Any]
@@ -213,6 +215,13 @@ def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Name
         others = options.rounds * len(rounds) * len(VARIANTS)
         print(f"  under other rules within the predicted range: {within[of]} of {others}")
     print(f"mean wait of all threads within {CLOSE - 1:.0%}: {good['mean']} of {rows}")
+    if options.rounds > LEAST_ROUNDS:
+        for of, what in (("all", "median of all threads"), ("mean", "mean")):
+            real, predicted = (agreeing(rounds, of, which) for which in (0, 1))
+            print(
+                f"{what} within {CLOSE - 1:.0%} of the median of the other real runs, of {rows}: "
+                f"one real run {real:.1f}, one prediction {predicted:.1f}"
+            )
     for name, found in rounds.items():
         wrong = list(misranked(found))
         print(f"ranking of {name}: {'right' if not wrong else 'wrong: ' + ', '.join(wrong)}")
@@ -239,6 +248,19 @@ def print_markdown(rounds: dict[str, list[dict[str, Any]]]) -> None:
             told = f"{predicted / max(real, LEAST_US):.2f}"
             cells.append(told if is_close(predicted / max(real, LEAST_US)) else f"**{told}**")
             print(f"| {' | '.join(cells)} |")
+
+
+def agreeing(rounds: dict[str, list[dict[str, Any]]], of: str, which: int) -> float:
+    """How many real (0) or predicted (1) figures of one round are close to the real ones of the
+    others, on average over the rounds."""
+    close = 0
+    for found in rounds.values():
+        for variant in ["stock", *VARIANTS]:
+            for number, one in enumerate(found):
+                others = [it[variant][of][0] for it in found if it is not found[number]]
+                real = max(statistics.median(others), LEAST_US)
+                close += is_close(max(one[variant][of][which], LEAST_US) / real)
+    return close / len(next(iter(rounds.values())))
 
 
 def is_close(ratio: float) -> bool:
