@@ -251,8 +251,10 @@ def print_markdown(rounds: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def agreeing(rounds: dict[str, list[dict[str, Any]]], of: str, which: int) -> float:
-    """How many real (0) or predicted (1) figures of one round are close to the real ones of the
-    others, on average over the rounds."""
+    """How many figures of one round are close to the real ones of the others, on average.
+
+    `which`: 0 for real figures, 1 for predicted ones.
+    """
     close = 0
     for found in rounds.values():
         for variant in ["stock", *VARIANTS]:
