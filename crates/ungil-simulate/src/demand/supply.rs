@@ -26,7 +26,7 @@ const LEAST_USES: usize = 10;
 /// As many beginnings are looked at for one sleep, which bounds what that costs.
 const LOOKED_AT: usize = 64;
 
-/// What some threads live on together, by their places.
+/// What some threads live on together, by their places, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Supply {
     pub(crate) producers: Vec<usize>,

@@ -2,6 +2,7 @@
 
 use super::Planned;
 use crate::demand::{Demand, Supply};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,37 +29,48 @@ impl Queue {
     }
 }
 
-/// Tells the threads of `demand` that are planned which queue they live on. Where a producer is left
-/// out nobody knows what would be in it, so that nobody waits for it.
+/// Tells the threads of `demand` that are planned which queue they live on.
 pub(super) fn tell(all: &mut [Planned], demand: &Demand) {
-    let mut queues: Vec<Arc<Queue>> = Vec::new();
+    let mut queues: Vec<(Arc<Supply>, Option<Arc<Queue>>)> = Vec::new();
     for number in 0..all.len() {
         let Some(consumer) = &demand.threads[all[number].source].lives_on else { continue };
         let supply = &consumer.supply;
-        let known = queues.iter().find(|queue| Arc::ptr_eq(&queue.supply, supply)).cloned();
-        let Some(queue) = known.or_else(|| queue(all, supply, demand)) else { continue };
-        all[number].queue = Some(queue.clone());
-        queues.push(queue);
+        let known = queues.iter().find(|(known, _)| Arc::ptr_eq(known, supply));
+        let queue = if let Some((_, queue)) = known {
+            queue.clone()
+        } else {
+            let queue = queue(all, supply, demand).map(Arc::new);
+            queues.push((supply.clone(), queue.clone()));
+            queue
+        };
+        all[number].queue = queue;
     }
 }
 
-fn queue(all: &[Planned], supply: &Arc<Supply>, demand: &Demand) -> Option<Arc<Queue>> {
+/// The queue of that supply. `None` where a producer is left out: nobody knows what would be in it, so
+/// nobody waits for it.
+fn queue(all: &[Planned], supply: &Arc<Supply>, demand: &Demand) -> Option<Queue> {
     let of = |places: &[usize]| -> Vec<usize> {
-        (0..all.len()).filter(|number| places.contains(&all[*number].source)).collect()
+        let is_one = |thread: &Planned| places.binary_search(&thread.source).is_ok();
+        (0..all.len()).filter(|number| is_one(&all[*number])).collect()
     };
-    let producers = of(&supply.producers);
-    let is_whole = supply
-        .producers
-        .iter()
-        .all(|place| producers.iter().any(|number| all[*number].source == *place));
+    let (producers, consumers) = (of(&supply.producers), of(&supply.consumers));
+    let originals = |numbers: &[usize]| numbers.iter().filter(|it| !all[**it].is_copy).count();
+    if originals(&producers) < supply.producers.len() {
+        return None;
+    }
+    // One that is left out leaves all of its uses to the others.
     let mut round = 0..0;
+    let planned: HashMap<_, _> = consumers
+        .iter()
+        .filter(|number| !all[**number].is_copy)
+        .map(|number| (all[*number].source, &all[*number]))
+        .collect();
     for place in &supply.consumers {
-        let planned = all.iter().find(|thread| thread.source == *place && !thread.is_copy);
         let uses = demand.threads[*place].bursts.len();
-        let its = planned.and_then(|thread| thread.again.as_ref()).map(|again| again.uses.clone());
-        let its = its.unwrap_or(uses..uses);
+        let again = planned.get(place).and_then(|thread| thread.again.as_ref());
+        let its = again.map_or(uses..uses, |again| again.uses.clone());
         round = round.start + its.start..round.end + its.end;
     }
-    let consumers = of(&supply.consumers);
-    is_whole.then(|| Arc::new(Queue { supply: supply.clone(), producers, consumers, round }))
+    Some(Queue { supply: supply.clone(), producers, consumers, round })
 }
