@@ -181,8 +181,8 @@ def test_a_process_that_does_not_run_under_ungil_has_no_policy_until_it_is_given
         outcome = ungil("policy", str(bare.pid), *options)
         assert (outcome.returncode, outcome.stdout) == (2, "")
         assert outcome.stderr == (
-            f"ungil: process {bare.pid} has no policy: it does not run under ungil; give it one with: "
-            f"ungil policy {bare.pid} interactive\n"
+            f"ungil: process {bare.pid} has no policy: it does not run under ungil; "
+            f"give it one with: ungil policy {bare.pid} interactive\n"
         )
     outcome = ungil("policy", str(bare.pid), "fair", "--quantum", "3")
     said = f"process {bare.pid}: fair, quantum 3 ms (was stock); attached by ptrace: "
