@@ -14,9 +14,11 @@ const AT_ONCE_NS: u64 = 200_000;
 /// One that lets go later may have come to a call that blocks: if it lets go by itself more often
 /// than this in such a time.
 const CALLS: f64 = 0.5;
-/// A thread that was woken so long ago, and did not get the GIL, sleeps again. One that is woken
-/// sooner may be on its way.
-const SLEEPS_AGAIN_NS: u64 = 40_000;
+/// A thread that began to wait so long ago sleeps.
+const SLEEPS_NS: u64 = 40_000;
+/// One that was woken so long ago, and did not get the GIL, sleeps again. If it is woken sooner it may
+/// be on its way.
+const SLEEPS_AGAIN_NS: u64 = 60_000;
 /// What left a drop request unanswered for so many switch intervals, and for so long, certainly was
 /// native code: each such call is in the recording, if a thread waited.
 const NATIVE_INTERVALS: u64 = 2;
@@ -258,8 +260,10 @@ impl Seat {
     /// sleeps again.
     pub(super) fn is_woken(&mut self, at_ns: u64) -> bool {
         let before_ns = std::mem::replace(&mut self.woken_ns, at_ns);
-        let since_ns = self.waits_since_ns().unwrap_or(0).max(before_ns);
-        at_ns.saturating_sub(since_ns) >= SLEEPS_AGAIN_NS
+        let waits_since_ns = self.waits_since_ns().unwrap_or(0);
+        at_ns.saturating_sub(waits_since_ns) >= SLEEPS_NS
+            && (before_ns <= waits_since_ns
+                || at_ns.saturating_sub(before_ns) >= SLEEPS_AGAIN_NS)
     }
 
     /// The holder told until when its hold would have lasted if it had run all the time, and

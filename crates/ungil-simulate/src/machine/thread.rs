@@ -362,8 +362,8 @@ impl<'a> Here<'a> {
         world.signal(self.number);
         if asked && world.last_holder.get() == self.number {
             // FORCE_SWITCHING, after the system call that wakes the other.
-            let sleeps_since_ns = now_ns + SIGNALS_NS;
-            self.with_task(|task| task.sleeps_since_ns = sleeps_since_ns);
+            self.with_task(|task| task.sleeps_since_ns = now_ns + SIGNALS_NS);
+            world.leaves_in(self.number, SIGNALS_NS);
             world.forced_out.set(self.number);
             self.block(None);
         }

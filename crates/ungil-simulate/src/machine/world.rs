@@ -197,7 +197,12 @@ impl World {
 
     /// Thread `number` sleeps from now on: one that waits for its processor has it.
     pub(super) fn leaves(&self, number: usize) {
-        let at_ns = self.now_ns.get().saturating_add(SWITCHES_NS);
+        self.leaves_in(number, 0);
+    }
+
+    /// The same in `ns`.
+    pub(super) fn leaves_in(&self, number: usize, ns: u64) {
+        let at_ns = self.now_ns.get().saturating_add(ns).saturating_add(SWITCHES_NS);
         for behind in self.behind.borrow_mut()[number].threads.drain(..) {
             let task = &mut self.tasks.borrow_mut()[behind];
             if task.behind == Some(number) {

@@ -341,6 +341,16 @@ impl Planned {
         }
     }
 
+    /// In a time away, what is left after it has run is a sleep if it is as long as this. A thread that
+    /// computes without the GIL does so for different lengths, and the kernel puts it aside.
+    fn least_sleep_ns(&self) -> u64 {
+        match self.away_runs_ns {
+            ..=LEAST_SLEEP_NS => 0,
+            ..=OWN_NS => LEAST_SLEEP_NS,
+            computes_ns => computes_ns,
+        }
+    }
+
     /// Whether it only waits for what is brought next after that use.
     fn is_empty_after(&self, place: Place) -> bool {
         let consumer = self.consumer.as_ref().filter(|_| self.queue.is_some());
@@ -355,7 +365,7 @@ impl Planned {
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
         let away_ns = if self.is_empty_after(place) { 0 } else { burst.away_ns };
         let mut away_runs_ns = away_ns.min(self.away_runs_ns);
-        if self.away_runs_ns > LEAST_SLEEP_NS && away_ns - away_runs_ns < LEAST_SLEEP_NS {
+        if away_ns - away_runs_ns < self.least_sleep_ns() {
             away_runs_ns = away_ns;
         }
         let wall_ns = runs_ns.saturating_add(not_run_ns);

@@ -39,6 +39,12 @@ fn event(records: &mut Vec<Record>, thread: u32, at_ns: u64, kind: Kind) {
     records.push(Record::Gil { process: PROCESS, thread: ThreadId(thread), event });
 }
 
+/// A thread has the GIL for `ns`.
+fn uses(records: &mut Vec<Record>, thread: u32, from_ns: u64, ns: u64) {
+    event(records, thread, from_ns, Kind::Acquire);
+    event(records, thread, from_ns + ns, Kind::ReleaseVoluntary);
+}
+
 fn ended(mut records: Vec<Record>, at_ns: u64, totals: ThreadTotals) -> Vec<Record> {
     for thread in [ThreadId(0), ThreadId(1)] {
         records.push(Record::ThreadEnded { thread, at_ns, totals });
@@ -96,10 +102,6 @@ fn line_of_threads() -> Vec<Record> {
 /// 0.1 ms and starts a thread, which makes the reply in 1 ms, sends it, and ends.
 fn server() -> Vec<Record> {
     let mut records = begun();
-    let uses = |records: &mut Vec<Record>, thread, from_ns, ns| {
-        event(records, thread, from_ns, Kind::Acquire);
-        event(records, thread, from_ns + ns, Kind::ReleaseVoluntary);
-    };
     uses(&mut records, 1, 0, 5 * US);
     let mut at_ns = MS;
     for number in 2..202 {
@@ -149,6 +151,31 @@ fn behind() -> Vec<Record> {
     }
     let totals = ThreadTotals { cpu_ns: 300 * MS, ..ThreadTotals::default() };
     ended(records, 500 * MS, totals)
+}
+
+/// One thread has the GIL for 1 ms. Two others want it meanwhile, and each has it 45 us after it was let
+/// go of, while another one waits, too.
+fn company() -> Vec<Record> {
+    let mut records = begun();
+    records.push(started(2, 0));
+    for turn in 0..20 {
+        let mut at_ns = turn * 5 * MS;
+        event(&mut records, 0, at_ns, Kind::Acquire);
+        event(&mut records, 1, at_ns + 200 * US, Kind::Wait);
+        event(&mut records, 2, at_ns + 300 * US, Kind::Wait);
+        at_ns += MS;
+        event(&mut records, 0, at_ns, Kind::ReleaseVoluntary);
+        event(&mut records, 1, at_ns + 45 * US, Kind::Acquire);
+        event(&mut records, 0, at_ns + 80 * US, Kind::Wait);
+        at_ns += 145 * US;
+        event(&mut records, 1, at_ns, Kind::ReleaseVoluntary);
+        at_ns += 45 * US;
+        uses(&mut records, 2, at_ns, 100 * US);
+        uses(&mut records, 0, at_ns + 120 * US, 50 * US);
+    }
+    let totals = ThreadTotals::default();
+    records.push(Record::ThreadEnded { thread: ThreadId(2), at_ns: 100 * MS, totals });
+    ended(records, 100 * MS, totals)
 }
 
 /// One thread has the GIL for 104 ms, ten times, mostly in native code. The other wants it 1 ms
@@ -255,6 +282,14 @@ fn who_is_put_behind_the_thread_that_woke_it_waits_until_that_one_sleeps() {
 }
 
 #[test]
+fn wake_ups_count_where_others_wait_too() {
+    let demand = only(&company());
+    for thread in &demand.threads[1..] {
+        assert_eq!(thread.wake_ups.median_ns(), 45 * US, "{}", thread.name);
+    }
+}
+
+#[test]
 fn threads_that_begin_when_others_end_begin_sooner_if_those_do_not_wait() {
     let demand = only(&line_of_threads());
     let reproduced = demand.reproduced().unwrap();
@@ -292,10 +327,6 @@ fn a_client_asks_again_only_after_the_server_has_let_it_in_and_replied() {
 /// the second time.
 fn second_use(between_ns: u64) -> Vec<Record> {
     let mut records = begun();
-    let uses = |records: &mut Vec<Record>, thread, from_ns, ns| {
-        event(records, thread, from_ns, Kind::Acquire);
-        event(records, thread, from_ns + ns, Kind::ReleaseVoluntary);
-    };
     for round in 0..40 {
         let at_ns = round * 20 * MS;
         uses(&mut records, 0, at_ns, 100 * US);
@@ -327,7 +358,7 @@ fn what_was_slow_after_anothers_work_is_quick_without_that_one() {
     let (recorded, with) = (demand.recorded.threads[1].held_s, held_s(&rules));
     let without = held_s(&Rules { without: vec![0], ..rules });
     assert!((with - recorded).abs() < recorded / 100.0, "{with} for {recorded}");
-    assert!((without - recorded / 8.0).abs() < recorded / 100.0, "{without} for {recorded}");
+    assert!((without - recorded / 12.0).abs() < recorded / 100.0, "{without} for {recorded}");
 }
 
 #[test]
