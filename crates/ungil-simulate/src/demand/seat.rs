@@ -262,8 +262,7 @@ impl Seat {
         let before_ns = std::mem::replace(&mut self.woken_ns, at_ns);
         let waits_since_ns = self.waits_since_ns().unwrap_or(0);
         at_ns.saturating_sub(waits_since_ns) >= SLEEPS_NS
-            && (before_ns <= waits_since_ns
-                || at_ns.saturating_sub(before_ns) >= SLEEPS_AGAIN_NS)
+            && (before_ns <= waits_since_ns || at_ns.saturating_sub(before_ns) >= SLEEPS_AGAIN_NS)
     }
 
     /// The holder told until when its hold would have lasted if it had run all the time, and

@@ -345,9 +345,9 @@ impl Planned {
     /// computes without the GIL does so for different lengths, and the kernel puts it aside.
     fn least_sleep_ns(&self) -> u64 {
         match self.away_runs_ns {
-            ..=LEAST_SLEEP_NS => 0,
-            ..=OWN_NS => LEAST_SLEEP_NS,
-            computes_ns => computes_ns,
+            computes_ns if computes_ns > OWN_NS => computes_ns,
+            ns if ns > LEAST_SLEEP_NS => LEAST_SLEEP_NS,
+            _ => 0,
         }
     }
 
