@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1400, "height": 900}
 Scheme = Literal["light", "dark"]
+# What has not happened by then on the busiest machine does not happen.
+PATIENCE_MS = 60_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -78,13 +81,24 @@ class Shown:
         assert "Not measured" not in self.page.locator("main").inner_text()
 
     def until(self, expression: str) -> None:
-        """Return when it is true. The page forbids what Playwright's own waiting would evaluate."""
-        self.page.evaluate(
+        """Return when it is true. The page forbids what Playwright's own waiting would evaluate.
+
+        Fails with what the page shows if it never becomes true.
+        """
+        became_true = self.page.evaluate(
             f"""() => new Promise(resolve => {{
-              const look = () => ({expression}) ? resolve() : setTimeout(look, 20);
+              const until = performance.now() + {PATIENCE_MS};
+              const look = () => {{
+                if ({expression}) resolve(true);
+                else if (performance.now() > until) resolve(false);
+                else setTimeout(look, 20);
+              }};
               look();
             }})"""
         )
+        if not became_true:
+            shown = self.page.locator("body").inner_text()
+            pytest.fail(f"never true: {expression}\nat {self.hash}\n{shown}")
 
     @property
     def scope(self) -> str:
