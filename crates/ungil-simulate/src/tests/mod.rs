@@ -3,6 +3,7 @@
 mod processors;
 mod properties;
 mod recordings;
+mod records;
 
 use crate::coldness::Coldness;
 use crate::delays::Delays;
