@@ -163,8 +163,7 @@ impl Gil {
         let first = self.first_in_line();
         // One that was forced to let go stands in line, if it is one of ungil's.
         let is_clear = |first| self.left.is_none_or(|left| left == index || left == first);
-        let woken = first.filter(|first| is_clear(*first));
-        self.woken = woken.filter(|first| self.seats[*first].is_woken(at_ns));
+        self.woken = first.filter(|first| is_clear(*first) && self.seats[*first].is_woken(at_ns));
     }
 
     /// What the thread may have waited for that wants the GIL now, if it was away.

@@ -200,14 +200,12 @@ pub(super) fn queue() -> Vec<Record> {
     let consumes = (0..4).map(|use_| (0, 60 + use_ * 30, 20));
     let goes_on = (0..4).map(|use_| (2, 52 + use_ * 30, 6));
     let alone = (0..16).map(|use_| (2, 190 + use_ * 50, 6));
-    let mut uses =
+    let mut pieces =
         [(1, 0, 10)].into_iter().chain(consumes).chain(goes_on).chain(alone).collect::<Vec<_>>();
-    uses.sort_by_key(|(_, from_us, _)| *from_us);
+    pieces.sort_by_key(|(_, from_us, _)| *from_us);
     for turn in 0..200 {
-        for (thread, from_us, us) in &uses {
-            let from_ns = turn * MS + from_us * US;
-            event(&mut records, *thread, from_ns, Kind::Acquire);
-            event(&mut records, *thread, from_ns + us * US, Kind::ReleaseVoluntary);
+        for (thread, from_us, us) in &pieces {
+            uses(&mut records, *thread, turn * MS + from_us * US, us * US);
         }
     }
     let totals = ThreadTotals::default();
