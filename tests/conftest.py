@@ -17,6 +17,20 @@ from left_behind import watch
 from pythons import are_required, missing
 from suite import PATIENCE_S
 
+# So that a check that fails in one of these shows what it compared.
+pytest.register_assert_rewrite(
+    "documented",
+    "looking",
+    "loopback",
+    "metrics_server",
+    "pages",
+    "scheduling",
+    "shared_queues",
+    "shown_pages",
+    "terminals",
+    "tracing",
+)
+
 UNGIL = [sys.executable, "-m", "ungil"]
 
 # Python ignores these itself, and gives them back to the programs that it starts.

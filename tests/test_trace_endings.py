@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pythons import Python, pythons
 from suite import PROGRAMS
-from tracing import Recording, Running, trace
+from tracing import Recording, Running, compile_library, trace
 
 PYTHONS = pythons("2.7", "3.8", "3.11", "3.11-debian", "3.12", "3.13")
 PROGRAM = PROGRAMS / "ending.py"
@@ -33,6 +33,12 @@ def test_daemon_threads_do_not_keep_a_program_from_its_end(
     tmp_path: Path, python: Python, way: str
 ) -> None:
     was_recorded(trace(tmp_path, python.path, PROGRAM, way, status=3))
+
+
+@pytest.mark.parametrize("python", pythons("3.8", "3.11", "3.12", "3.13"), ids=str)
+def test_a_thread_may_end_after_the_program_has_begun_to(tmp_path: Path, python: Python) -> None:
+    library = compile_library(tmp_path, "slow_end")
+    was_recorded(trace(tmp_path, python.path, PROGRAM, "late", library, status=3))
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)

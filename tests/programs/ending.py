@@ -1,10 +1,12 @@
 """Ends in one of the ways a program can end, while two threads compute.
 
 Usage: ending.py WAY; runs on Python 2.7 and later. Prints "ready" and, unless the way is one that
-somebody else has to take, goes it: exit, _exit, abort, crash, exec (of the next arguments); or
-stays: it then waits to be ended by a signal.
+somebody else has to take, goes it: exit, _exit, abort, crash, exec (of the next arguments), late
+(exit, with the library of the next argument, which is slow to end); or stays: it then waits to be
+ended by a signal.
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -14,6 +16,11 @@ import time
 if sys.version_info[0] == 2:
     # After 100 ticks, as is the default, it would let go a million times a second.
     sys.setcheckinterval(10000)
+if sys.argv[1] == "late":
+    # A thread that waits looks whether the program ends when the interval is over: after that end
+    # has begun.
+    sys.setswitchinterval(0.1)
+    ctypes.CDLL(sys.argv[2])
 
 last, seen = None, {"left": 0, "right": 0}
 
@@ -37,7 +44,7 @@ print("ready")
 sys.stdout.flush()
 
 way = sys.argv[1]
-if way == "exit":
+if way in ("exit", "late"):
     sys.exit(3)
 elif way == "_exit":
     os._exit(3)

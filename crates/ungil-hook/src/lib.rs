@@ -22,6 +22,7 @@ mod gil;
 mod handoff;
 mod image;
 mod interpreter;
+mod interval;
 mod late;
 mod lock;
 mod next;

@@ -1,6 +1,7 @@
 //! The table of this process: made, filled in, given up in the child of a fork, and left when a
 //! running process is recorded no longer.
 
+use crate::interval::Shorter;
 use crate::session::Session;
 use crate::system::{current_pid, keeping_errno, last_errno, may_grow_to};
 use crate::{clock, free_threaded, gil, park, stacks};
@@ -187,15 +188,21 @@ pub fn saw_settings(settings: Settings) {
     }
 }
 
-/// Keeps the time from the beginning of a wait to the deadline that the waiter gave: the switch
-/// interval. Up to 3.7 deadlines are times of day and say nothing here.
-pub fn saw_deadline(ns: u64) {
+/// Keeps what the time from the beginning of a wait to the deadline that the waiter gave says of the
+/// switch interval. Up to 3.7 deadlines are times of day and say nothing here.
+pub fn saw_deadline(left_ns: u64) {
     const LONGEST_NS: u64 = 3_600_000_000_000;
-    if ns < LONGEST_NS
+    static SHORTER: Shorter = Shorter::new();
+    if left_ns < LONGEST_NS
         && let Some(table) = own()
     {
-        table.header().policy.store(Policy::Stock as u32, Relaxed);
-        table.header().switch_interval_ns.store(ns, Relaxed);
+        let Header { policy, switch_interval_ns, .. } = table.header();
+        let stock = Policy::Stock as u32;
+        // The quantum of a policy is no interval.
+        let was_stock = policy.load(Relaxed) == stock;
+        let told_ns = if was_stock { switch_interval_ns.load(Relaxed) } else { 0 };
+        policy.store(stock, Relaxed);
+        switch_interval_ns.store(SHORTER.interval_ns(told_ns, left_ns), Relaxed);
     }
 }
 

@@ -8,13 +8,16 @@ from ungil.comparison.matching import Commands
 from ungil.comparison.runs import Run
 from ungil.formatting import digits, plural
 
+# How many times as long as another one an interval may be, and count as the same.
+_SAME_INTERVAL = 1.1
+
 
 def warnings(before: Sequence[Run], after: Sequence[Run], commands: Commands) -> list[str]:
     """Sentences about what is not alike, without a final dot; none is best."""
     return [
         *_different("the Pythons differ", _python, before, after),
         *_different("the policies differ", _policy, before, after),
-        *_different("the switch intervals differ", _interval, before, after),
+        *_intervals(before, after),
         *_same_files(before, after),
         *_commands(commands),
         *(said for side, runs in _sides(before, after) for said in _trouble(side, runs)),
@@ -47,6 +50,13 @@ def _different(
     if all(sides) and (sides[0] != sides[1] or len(sides[0]) > 1):
         mine, theirs = (" and ".join(side) for side in sides)
         yield f"{what}: {mine} before, {theirs} after"
+
+
+def _intervals(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
+    """They are known from waits, and a little short where waits were few and the CPUs busy."""
+    known = [run.interval_ms for run in (*before, *after) if run.interval_ms is not None]
+    if known and max(known) > _SAME_INTERVAL * min(known):
+        yield from _different("the switch intervals differ", _interval, before, after)
 
 
 def _same_files(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:

@@ -42,7 +42,7 @@ pub struct Traced {
     parks: Parks,
     /// Whether was told how its GIL was switched on.
     is_on_told: bool,
-    /// When the latest event happened that was given out.
+    /// When the latest event happened that was given out, or the latest thread ended.
     latest_ns: u64,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
@@ -168,7 +168,11 @@ impl Traced {
                 give(Record::Parked { thread, park });
             },
         );
-        self.order.give_ends(|end| give(ended(end, times, clock)));
+        self.order.give_ends(|end| {
+            let at_ns = times.ns(clock, end.at_ticks);
+            *latest_ns = at_ns.max(*latest_ns);
+            give(ended(end, at_ns));
+        });
         round
     }
 
@@ -191,7 +195,8 @@ impl Traced {
     }
 
     /// Reads the last events and ends every thread, and the process, now, or earlier if the
-    /// process said so, but after the last event. Its hook only counts from then on.
+    /// process said so, but not before its last event or the end of another thread: what that one
+    /// waited for was held until then. The hook only counts from then on.
     pub fn finish(mut self, times: &mut Times, next: &mut ThreadId, mut give: impl FnMut(Record)) {
         let recording = &self.file.table().header().recording;
         // One that was asked to leave, and has had no occasion yet, still does.
@@ -206,6 +211,9 @@ impl Traced {
             latest_ns = event.at_ns.max(latest_ns);
             give(Record::Gil { process, thread, event });
         });
+        for end in self.order.ends() {
+            latest_ns = times.ns(clock, end.at_ticks).max(latest_ns);
+        }
         let at_ns = match self.file.table().header().ended_ticks.load(Acquire) {
             0 => now_ns(),
             // Threads that are daemons go on until the process is gone.
@@ -234,7 +242,7 @@ impl Traced {
             },
         );
         for &end in self.order.ends() {
-            give(ended(end, times, clock));
+            give(ended(end, times.ns(clock, end.at_ticks)));
         }
         for (thread, slot) in self.threads.iter().zip(table.slots()) {
             if let Some(thread) = thread {
@@ -387,9 +395,8 @@ impl Traced {
     }
 }
 
-fn ended(end: End, times: &mut Times, clock: Clock) -> Record {
-    let End { thread, at_ticks, totals, .. } = end;
-    Record::ThreadEnded { thread, at_ns: times.ns(clock, at_ticks), totals }
+const fn ended(End { thread, totals, .. }: End, at_ns: u64) -> Record {
+    Record::ThreadEnded { thread, at_ns, totals }
 }
 
 /// How many holds a thread has had, if it is off the GIL.
