@@ -163,9 +163,7 @@ def test_threads_of_one_side_alone_are_gone_or_new(
     assert any("the commands differ" in warning for warning in compared["warnings"])
 
 
-def test_another_switch_interval_is_told_of(
-    ungil: Run, convoys: list[str], tmp_path: Path
-) -> None:
+def test_another_switch_interval_is_told_of(ungil: Run, convoys: list[str], tmp_path: Path) -> None:
     hasty = tmp_path / "hasty.py"
     program = (PROGRAMS / "compared.py").read_text(encoding="utf-8")
     assert "import sys\n" in program

@@ -28,7 +28,11 @@ def run(interval_ms: float | None) -> Run:
         ([5.0], [None], []),
         ([None], [None], []),
         ([5.0], [1.0], ["the switch intervals differ: 5.00 ms before, 1.00 ms after"]),
-        ([1.0, 5.0], [5.0], ["the switch intervals differ: 1.00 ms and 5.00 ms before, 5.00 ms after"]),
+        (
+            [1.0, 5.0],
+            [5.0],
+            ["the switch intervals differ: 1.00 ms and 5.00 ms before, 5.00 ms after"],
+        ),
     ],
 )
 def test_switch_intervals_differ_by_more_than_a_tenth(
