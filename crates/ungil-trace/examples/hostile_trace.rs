@@ -18,7 +18,10 @@ use ungil_trace::record::{
 const MS: u64 = 1_000_000;
 /// A thread computes for so long, and is asked to let go then.
 const HOLD_NS: u64 = 20 * MS;
+/// So often a process does it, and fewer times where there are many.
 const ROUNDS: u32 = 200;
+const ROUNDS_OF_MANY: u32 = 40;
+const MANY_PROCESSES: u32 = 100;
 
 const NAMES: [&str; 16] = [
     "<script>document.title = 'owned'</script>",
@@ -62,7 +65,7 @@ fn main() -> io::Result<()> {
         }
         write(gil(process, process * threads, MS, Kind::Acquire))?;
     }
-    let rounds = ROUNDS.max(threads);
+    let rounds = if processes < MANY_PROCESSES { ROUNDS } else { ROUNDS_OF_MANY }.max(threads);
     for round in 0..rounds {
         for process in 0..processes {
             let first = process * threads;

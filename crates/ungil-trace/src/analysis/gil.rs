@@ -143,7 +143,8 @@ impl Gil {
         for seat in &mut self.seats {
             seat.startup_ns = seat.holds.sum.total_ns;
         }
-        self.startup_ns = self.seats.iter().map(|seat| seat.startup_ns).sum();
+        let all = self.seats.iter().map(|seat| seat.startup_ns);
+        self.startup_ns = all.fold(0, u64::saturating_add);
     }
 
     /// Takes in one event. For an acquire that ended a wait: the thread that held longest
@@ -321,8 +322,8 @@ impl Gil {
         let seat = &mut self.seats[hold.seat as usize];
         seat.holds.add(length_ns);
         let startup_ns = self.startup_end_ns.min(end_ns).saturating_sub(past.start_ns);
-        seat.startup_ns += startup_ns;
-        self.startup_ns += startup_ns;
+        seat.startup_ns = seat.startup_ns.saturating_add(startup_ns);
+        self.startup_ns = self.startup_ns.saturating_add(startup_ns);
         if end == End::Cut {
             seat.cut_holds.add(length_ns);
         }

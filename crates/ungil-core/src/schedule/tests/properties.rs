@@ -231,7 +231,10 @@ proptest! {
         let weights: u64 = levels.iter().map(|level| level.weight()).sum();
         for (thread, level) in levels.iter().enumerate() {
             let (held_ns, due_ns) = (held(thread), all_ns * level.weight() / weights);
-            prop_assert!(held_ns.abs_diff(due_ns) <= due_ns / 20, "{level:?}: {held_ns} {due_ns}");
+            // A thread that blocks in step with the quanta moves up to half a percent of all time
+            // from one thread to each other, which is a tenth of what six low ones get beside a high.
+            let allowed_ns = due_ns / 20 + all_ns / 200;
+            prop_assert!(held_ns.abs_diff(due_ns) <= allowed_ns, "{level:?}: {held_ns} {due_ns}");
         }
     }
 }
