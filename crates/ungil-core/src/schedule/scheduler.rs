@@ -27,7 +27,8 @@
 //! request, or the longest time in which it looks at none. Threads that are new each time have no
 //! number that could be counted, but each of their uses moves the floor: those that exist at once
 //! count twice, and beside them all new ones together hold it for at most `LAG` + `CREDIT` quanta
-//! for each normal thread's weight that exists at once.
+//! for each normal thread's weight that exists at once. That is also what a new thread may wait
+//! for, after new ones before it that have passed the others.
 //!
 //! Under [`Policy::Priority`] a thread that has waited for its patience (half of [`AGING_NS`], and
 //! [`AGING_NS`] for each level that it lacks) is passed by nobody who comes after that, so it waits

@@ -92,7 +92,8 @@ fn bound_ns(workload: &Workload, wait: &Wait) -> u64 {
     let window_ns = (credit + LAG) * quantum_ns;
     let old_ns = others().map(|thread| thread.level.to_real(window_ns)).sum::<u64>();
     let weights = workload.threads.iter().map(|thread| thread.level.weight()).sum::<u64>();
-    let is_new = others().any(|thread| thread.then == Then::Replace);
+    // If it is new itself, those that were in its place may have passed the others.
+    let is_new = workload.threads.iter().any(|thread| thread.then == Then::Replace);
     let new_ns = if is_new { old_ns + window_ns * weights / Level::Normal.weight() } else { 0 };
     old_ns + new_ns + all_their_holds_ns
 }
