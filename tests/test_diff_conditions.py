@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,7 @@ from ungil.comparison.runs import Run
 
 def run(interval_ms: float | None) -> Run:
     """A trace of a program in which threads waited under that switch interval."""
-    process = {"policy": "stock", "switch_interval_ms": interval_ms, "gils": [{}]}
+    process: dict[str, Any] = {"policy": "stock", "switch_interval_ms": interval_ms, "gils": [{}]}
     report = {"python": "3.11.7", "processes": [process], "lost_events": 0, "notes": []}
     measures = {"report": report, "whole": {"processes": [process]}}
     return Run(f"{interval_ms}.pftrace", cast("Measures", measures))
