@@ -69,8 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each processor: half of what tests take is waiting for programs that wait."""
-    return 2 * (os.cpu_count() or 1)
+    """Three for two processors: half of what tests take is waiting for programs that wait."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
 def take_all_signals() -> None:

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { joined, type Holds } from "../src/format/holds";
+import { joined, readChunk, type Holds } from "../src/format/holds";
 import { measure } from "../src/model/measure";
 import type { Range } from "../src/model/range";
 import { Waiting } from "../src/model/waiting";
-import { madeHolds, measuredOf, NOTHING_LOOSE, random } from "./made";
+import { madeHolds, measuredOf, NOTHING_LOOSE, random, tableOf } from "./made";
 
 const LANES = 4;
 
@@ -88,6 +88,15 @@ test("loose waits count, and are charged to who held meanwhile", () => {
     charged.reduce((sum, row) => sum + row.waited, 0),
     end,
   );
+});
+
+test("a hold that was asked for before the range is unanswered in all of its part", () => {
+  const rows = tableOf([{ lane: 0, gap: 0, length: 300, wait: 0, end: 0 }]);
+  const holds = readChunk(0, rows, null, tableOf([{ at: 10, lane: 1 }]));
+  const lanesOf = (from: number, to: number) => measure(measuredOf(holds, 2), { from, to }).lanes;
+  assert.equal(lanesOf(0, 300).unansweredSum[0], 290);
+  assert.equal(lanesOf(150, 280).unansweredSum[0], 130);
+  assert.equal(lanesOf(150, 240).unansweredHolds[0], 0, "shorter than the blame time");
 });
 
 test("chunks that are joined are measured as one", () => {

@@ -40,8 +40,11 @@ export function measureLongHolds(it: Measured, range: Range, numbers: Numbers): 
     }
     if (!isLong) continue;
     found.push({ lane, begin: from, end: to, waited, notRun });
-    const asked = firstAsk(holds, lane, from, to);
-    if (asked === null || to - asked < it.blameAfter) continue;
+    // One that was asked for before the range is unanswered all the time.
+    const first = firstAsk(holds, lane, holds.begin[i] as number, to);
+    if (first === null) continue;
+    const asked = Math.max(first, from);
+    if (to - asked < it.blameAfter) continue;
     const unanswered = to - asked;
     const waitedThen = waitedBetween(asked, to);
     add(numbers, "unanswered", lane, unanswered, waitedThen);
