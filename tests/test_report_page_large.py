@@ -20,8 +20,9 @@ def work(seconds):
     sum(range(500))
     time.sleep(seconds)
 for batch in range({THREADS} // 100):
-    # The names of the last ones are read: they live for long enough.
-    rest = (0 if batch < {THREADS} // 100 - 1 else 1,)
+    # The names of the last ones are read: they live for longer than the longest pause between two
+    # looks for names, which so many threads without one make.
+    rest = (0 if batch < {THREADS} // 100 - 1 else 3,)
     threads = [threading.Thread(target=work, args=rest, name={MARKS!r}) for _ in range(100)]
     [it.start() for it in threads]
     [it.join() for it in threads]

@@ -37,7 +37,8 @@ def test_threads_that_never_block_are_forced_to_let_go(tmp_path: Path, python: P
 
 @pytest.mark.parametrize("python", PYTHONS_3, ids=str)
 def test_a_thread_that_sleeps_lets_go_of_its_own_accord(tmp_path: Path, python: Python) -> None:
-    times = 100
+    # Long enough for its name to be read on a busy machine, too.
+    times = 400
     recording = trace(tmp_path, python.path, PROGRAMS / "sleeping.py", str(times))
     began, ended = recording.told
     track = recording.track("sleeper")
