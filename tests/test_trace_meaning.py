@@ -93,8 +93,9 @@ def test_each_wait_is_charged_to_the_thread_that_held(tmp_path: Path, python: Py
         holds = told["holds"][culprit]
         assert len(holds) == count
         known_s = overlap(told["waits"], [(it[1], it[2]) for it in holds])
+        # On a busy machine a thread may lose its CPU between the library's clock and its release.
         assert blame(recording, told["tids"]["victim"], told["tids"][culprit]) == pytest.approx(
-            known_s, rel=0.05
+            known_s, rel=0.05, abs=0.025
         )
         assert known_s > 0
 
