@@ -13,10 +13,11 @@ import sys
 import threading
 import time
 
+way = sys.argv[1]
 if sys.version_info[0] == 2:
     # After 100 ticks, as is the default, it would let go a million times a second.
     sys.setcheckinterval(10000)
-if sys.argv[1] == "late":
+if way == "late":
     # A thread that waits looks whether the program ends when the interval is over: after that end
     # has begun.
     sys.setswitchinterval(0.1)
@@ -43,7 +44,6 @@ while min(seen.values()) < 3:
 print("ready")
 sys.stdout.flush()
 
-way = sys.argv[1]
 if way in ("exit", "late"):
     sys.exit(3)
 elif way == "_exit":
