@@ -9,6 +9,7 @@
 
 mod events;
 mod processors;
+mod requests;
 mod stacks;
 mod world;
 mod following;

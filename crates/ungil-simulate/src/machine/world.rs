@@ -5,6 +5,7 @@ use super::arrivals::Arrivals;
 use super::events::Events;
 use super::following::Following;
 use super::processors::Processors;
+use super::requests::answered_after_ns;
 use super::stock::Cond;
 use super::supplies::Supplies;
 use super::tally::{Outcome, Tally};
@@ -35,14 +36,8 @@ const LEAST_SLICE_NS: u64 = 10_000;
 /// Of so many that were put behind a thread some may have gone on meanwhile.
 const MANY_BEHIND: usize = 64;
 /// A thread that slept for so long finds a processor that has halted, and cold caches: it does the
-/// little that lies between being woken and having the GIL as slowly as one that sleeps. (Linux's
-/// `haltpoll` lets a virtual processor spin for 200 us before it halts.)
-const COOLS_NS: u64 = 200_000;
-/// A holder that looks at a request this soon was late only because the one who asked was cold, or
-/// had its processor. One that is later was in a call.
-const ASKER_LATE_NS: u64 = 100_000;
-/// A warm one is heard in such a part of the time: 0.4 us instead of 1.5 in real runs.
-const WARM_PART: u64 = 3;
+/// little that lies between being woken and having the GIL as slowly as one that sleeps.
+const COOLS_NS: u64 = 1_000_000;
 
 /// A thread as the kernel sees it.
 #[derive(Debug)]
@@ -177,10 +172,9 @@ impl World {
         let holder = self.last_holder.get();
         let tasks = self.tasks.borrow();
         let task = &tasks[holder];
-        let mut answers_ns = task.answers.draw(&mut self.random.borrow_mut());
-        if tasks[asker].is_warm() && answers_ns < ASKER_LATE_NS {
-            answers_ns /= WARM_PART;
-        }
+        let mut random = self.random.borrow_mut();
+        let answers_ns = task.answers.draw(&mut random);
+        let answers_ns = answered_after_ns(answers_ns, tasks[asker].is_warm(), &mut random);
         let at_ns = self.now_ns.get().saturating_add(answers_ns);
         self.answers_at_ns.set(at_ns);
         if task.heeds {
