@@ -101,6 +101,16 @@ def threads(report: dict[str, Any], pid: int) -> dict[str, dict[str, Any]]:
     return {thread["name"]: thread for gil in process["gils"] for thread in gil["threads"]}
 
 
+def total_switches(pid: int) -> int:
+    """How often the kernel has switched from threads of the process since they began."""
+    lines = [
+        line
+        for status in Path(f"/proc/{pid}/task").glob("*/status")
+        for line in status.read_text().splitlines()
+    ]
+    return sum(int(line.split()[1]) for line in lines if "voluntary_ctxt_switches" in line)
+
+
 @pytest.mark.parametrize("python", ALL, ids=str)
 def test_every_python_is_recorded_again_and_again_and_goes_on(
     ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python
@@ -183,6 +193,22 @@ def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
         "no thread acquired or released the GIL meanwhile: all of them were blocked, or one held "
         "it throughout"
     )
+
+
+def test_what_threads_ran_before_the_recording_is_not_counted(
+    ungil: Run, attached: Callable[..., Attached], tmp_path: Path
+) -> None:
+    program = attached(sys.executable, "busy")
+    while program.cpu_ticks() < 3 * os.sysconf("SC_CLK_TCK"):
+        assert program.process.poll() is None
+    report = recorded(ungil, program.pid, tmp_path / "a.pftrace")
+    found = threads(report, program.pid)
+    # A thread runs on one processor at a time; the kernel rounds.
+    most_s = report["duration_s"] + 0.02
+    assert all(0 < thread["cpu_s"] < most_s for thread in found.values()), found
+    switches = sum(sum(thread["context_switches"].values()) for thread in found.values())
+    assert 0 < switches < total_switches(program.pid)
+    program.end()
 
 
 def test_it_is_recorded_until_ctrl_c(

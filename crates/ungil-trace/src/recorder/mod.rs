@@ -18,6 +18,7 @@ mod parks;
 mod calibration;
 mod times;
 mod kernel_counts;
+mod used_before;
 #[cfg(feature = "stacks")]
 mod calls;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]

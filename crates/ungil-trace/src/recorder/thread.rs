@@ -4,6 +4,7 @@ use super::follower::Follower;
 use super::gap::Gap;
 use super::kernel_counts::{kernel_count, switches};
 use super::times::Times;
+use super::used_before::{Used, UsedBefore};
 use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use std::fs;
 use ungil_core::atomic::Ordering::Relaxed;
@@ -28,7 +29,9 @@ pub struct Thread {
     /// How many threads have had its slot, this one included.
     pub generation: u32,
     /// CPU time and context switches as the kernel told from outside.
-    outside: [u64; 3],
+    outside: Used,
+    /// The same of before it was recorded.
+    before: Used,
     /// Whether it had told of anything in the last round.
     pub was_active: bool,
     /// What the kernel does with it while it holds.
@@ -44,6 +47,7 @@ impl Thread {
         pid: u32,
         slot: &Slot,
         at_ns: u64,
+        used_before: &UsedBefore,
         next: &mut ThreadId,
         give: &mut impl FnMut(Record),
     ) -> Self {
@@ -62,6 +66,7 @@ impl Thread {
             hold: (0, 0),
             generation: slot.generation.load(Relaxed),
             outside: [0; 3],
+            before: used_before.of_thread(tid),
             was_active: true,
             follower: Follower::default(),
             gap: Gap::default(),
@@ -120,7 +125,7 @@ impl Thread {
         }
     }
 
-    /// Its totals as it counted them itself; a hold or wait that still runs is not in them, and is
+    /// Its totals since it is recorded, as it counted them itself; a hold or wait that still runs is not in them, and is
     /// known by its events.
     pub fn totals(&self, slot: &Slot) -> ThreadTotals {
         let [
@@ -135,6 +140,9 @@ impl Thread {
             voluntary_switches,
             involuntary_switches,
         ] = slot.counters.fields().map(|field| field.load(Relaxed));
+        let known = [cpu_ns, voluntary_switches, involuntary_switches];
+        let used =
+            |index: usize| known[index].max(self.outside[index]).saturating_sub(self.before[index]);
         ThreadTotals {
             waits,
             waited_ns,
@@ -143,9 +151,9 @@ impl Thread {
             voluntary,
             forced,
             drop_requests,
-            cpu_ns: cpu_ns.max(self.outside[0]),
-            voluntary_switches: voluntary_switches.max(self.outside[1]),
-            involuntary_switches: involuntary_switches.max(self.outside[2]),
+            cpu_ns: used(0),
+            voluntary_switches: used(1),
+            involuntary_switches: used(2),
             lost_events: slot.lost.load(Relaxed),
         }
     }

@@ -10,6 +10,7 @@ use super::table_file::TableFile;
 use super::thread::Thread;
 use super::throttling::{CpuLimits, Throttling};
 use super::times::Times;
+use super::used_before::UsedBefore;
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId};
 use std::fs;
@@ -44,6 +45,7 @@ pub struct Traced {
     is_on_told: bool,
     /// When the latest event happened that was given out, or the latest thread ended.
     latest_ns: u64,
+    used_before: UsedBefore,
     /// Slot whose kernel counters are asked for next.
     next_outside: usize,
     limits: Option<CpuLimits>,
@@ -82,6 +84,7 @@ impl Traced {
             parks: Parks::default(),
             is_on_told: false,
             latest_ns: 0,
+            used_before: UsedBefore::of(pid, now_ns().saturating_sub(at_ns)),
             next_outside: 0,
             limits: CpuLimits::of(pid),
         };
@@ -112,7 +115,9 @@ impl Traced {
             let generation = slot.generation.load(Relaxed);
             if self.threads[index].as_ref().is_none_or(|known| known.generation != generation) {
                 let at_ns = times.ns(clock, slot.started_ticks.load(Relaxed));
-                let thread = Thread::introduce(self.id, self.pid, slot, at_ns, next, &mut give);
+                let before = &self.used_before;
+                let thread =
+                    Thread::introduce(self.id, self.pid, slot, at_ns, before, next, &mut give);
                 if may_park {
                     self.parks.introduce(thread.id, thread.tid);
                 }
