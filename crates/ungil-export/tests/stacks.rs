@@ -19,6 +19,7 @@ fn records(events: Vec<Record>) -> Vec<Record> {
         argv: vec!["python".to_owned(), "app.py".to_owned()],
         python: "3.13.0".to_owned(),
         not_recorded: None,
+        ran_before: false,
     })];
     records.extend((0..2).map(|number| Record::ThreadStarted {
         thread: ThreadId(number),

@@ -21,6 +21,7 @@ fn process() -> Record {
         argv: vec!["/usr/bin/python".to_owned(), "app.py".to_owned()],
         python: "3.13.0".to_owned(),
         not_recorded: None,
+        ran_before: false,
     })
 }
 

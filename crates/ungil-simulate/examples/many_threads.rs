@@ -51,6 +51,7 @@ fn recording() -> Vec<Record> {
         argv: Vec::new(),
         python: String::new(),
         not_recorded: None,
+        ran_before: false,
     })];
     for thread in 0..RECORDED {
         let (thread, name) = (ThreadId(thread), String::new());

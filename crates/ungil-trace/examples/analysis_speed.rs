@@ -65,6 +65,7 @@ fn simulate(threads: u32) -> Vec<Record> {
         argv: vec!["python3".into(), "server.py".into()],
         python: "3.13.0".into(),
         not_recorded: None,
+        ran_before: false,
     })];
     records.extend((0..threads).map(|id| Record::ThreadStarted {
         thread: ThreadId(id),

@@ -90,6 +90,7 @@ impl Gil {
             argv: vec!["python3".into(), format!("server-{}.py", self.process.0)],
             python: "3.13.0".into(),
             not_recorded: None,
+            ran_before: false,
         })];
         records.extend((0..self.wants_ns.len()).map(|thread| Record::ThreadStarted {
             thread: self.thread(thread),

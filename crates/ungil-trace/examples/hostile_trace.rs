@@ -140,6 +140,7 @@ fn started(process: u32) -> Record {
         argv: std::iter::once("/usr/bin/python3".to_owned()).chain(words).collect(),
         python: format!("3.13.0{}", NAMES[2]),
         not_recorded: None,
+        ran_before: false,
     })
 }
 

@@ -131,6 +131,7 @@ fn process(
         argv: argv.iter().copied().map(String::from).collect(),
         python: python.into(),
         not_recorded: not_recorded.map(String::from),
+        ran_before: false,
     })
 }
 

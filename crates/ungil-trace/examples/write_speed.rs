@@ -53,6 +53,7 @@ fn write(path: &Path) -> io::Result<()> {
             argv: vec!["python3".into(), "server.py".into()],
             python: "3.13.0".into(),
             not_recorded: None,
+            ran_before: false,
         }),
         None,
     )?;

@@ -303,6 +303,8 @@ pub struct Process {
     pub python: String,
     /// `None` if its GIL is recorded, otherwise why not, in a sentence without a final dot.
     pub not_recorded: Option<String>,
+    /// Whether it had run before, so that it may have had threads of which nothing is known.
+    pub ran_before: bool,
 }
 
 /// Totals of a process, known when it ends.

@@ -123,6 +123,7 @@ mod tests {
             argv: Vec::new(),
             python: String::new(),
             not_recorded: None,
+            ran_before: false,
         }));
         for number in 0..2 {
             timeline.push(&Record::ThreadStarted {

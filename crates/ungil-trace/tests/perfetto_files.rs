@@ -30,6 +30,7 @@ fn process(id: u32) -> Record {
         argv: vec![],
         python: String::new(),
         not_recorded: None,
+        ran_before: false,
     })
 }
 

@@ -32,6 +32,7 @@ fn write_trace() -> (Vec<u8>, Vec<Record>) {
             argv: vec!["python3".into(), "-c".into(), "pass".into()],
             python: "3.13.0".into(),
             not_recorded: None,
+            ran_before: false,
         }),
         Record::ThreadStarted { thread, process, tid: 7, at_ns: 6, name: "main".into() },
     ];

@@ -34,6 +34,7 @@ fn introductions() -> impl Strategy<Value = Vec<Record>> {
                 parent_pid: pids[1],
                 at_ns,
                 not_recorded: (!recorded).then(|| format!("{python} has no GIL")),
+                ran_before: !recorded,
                 argv,
                 python,
             })

@@ -34,6 +34,7 @@ impl Story {
             argv: ["/usr/bin/python3", "app.py", "it's"].map(str::to_owned).into(),
             python: "3.13.0".to_owned(),
             not_recorded: None,
+            ran_before: false,
         };
         let mut story = Self {
             records: vec![Record::ProcessStarted(process)],

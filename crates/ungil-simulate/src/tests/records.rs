@@ -17,6 +17,7 @@ pub(super) fn begun() -> Vec<Record> {
         argv: vec!["app.py".to_owned()],
         python: "3.13.0".to_owned(),
         not_recorded: None,
+        ran_before: false,
     };
     vec![Record::ProcessStarted(process), started(0, 0), started(1, 0)]
 }

@@ -121,6 +121,8 @@ impl Thread {
 impl Process {
     pub(super) fn new(known: record::Process) -> Self {
         let totals = ProcessTotals::default();
+        let startup =
+            if known.ran_before { Startup::Before } else { Startup::Alone { threads: 0 } };
         Self {
             known,
             ended_ns: None,
@@ -134,7 +136,7 @@ impl Process {
             throttled: None,
             throttled_before: (0, 0),
             live: BTreeSet::new(),
-            startup: Startup::Alone { threads: 0 },
+            startup,
             judged: None,
             tells_ended: false,
         }

@@ -155,6 +155,7 @@ mod tests {
             argv: Vec::new(),
             python: String::new(),
             not_recorded: None,
+            ran_before: false,
         }));
         for number in [0, 1] {
             rolling.push(&Record::ThreadStarted {

@@ -48,6 +48,7 @@ fn introduction(start_ns: u64) -> Vec<Record> {
             argv: vec!["python3".into(), "app.py".into()],
             python: "3.13.0".into(),
             not_recorded: None,
+            ran_before: false,
         })
     };
     let thread = |id: u32| Record::ThreadStarted {

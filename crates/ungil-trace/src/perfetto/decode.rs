@@ -403,6 +403,7 @@ impl<'a> TrackEvent<'a> {
                 Some(reason) => Some(reason.text()?.to_owned()),
                 None => None,
             },
+            ran_before: self.annotation(Name::Spelled(b"ran_before"))?.is_some(),
         })
     }
 

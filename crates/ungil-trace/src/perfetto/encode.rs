@@ -305,6 +305,9 @@ impl Encoder {
             if let Some(reason) = &process.not_recorded {
                 annotate_text(event, "not_recorded", reason);
             }
+            if process.ran_before {
+                annotate_uint(event, "ran_before", 1);
+            }
         });
         Ok(())
     }

@@ -71,7 +71,8 @@ impl Traced {
         let clock = Clock::from_number(header.clock.load(Relaxed)).filter(|it| times.know(*it))?;
         let pid = header.pid.load(Relaxed);
         let at_ns = times.ns(clock, header.started_ticks.load(Relaxed));
-        let process = describe(header, id, pid, at_ns);
+        let used_before = UsedBefore::of(pid, now_ns().saturating_sub(at_ns));
+        let process = describe(header, id, pid, at_ns, used_before.is_known());
         let traced = Self {
             id,
             pid,
@@ -84,7 +85,7 @@ impl Traced {
             parks: Parks::default(),
             is_on_told: false,
             latest_ns: 0,
-            used_before: UsedBefore::of(pid, now_ns().saturating_sub(at_ns)),
+            used_before,
             next_outside: 0,
             limits: CpuLimits::of(pid),
         };
@@ -412,7 +413,13 @@ fn holds_if_off(slot: &Slot) -> Option<u64> {
     is_off.then(|| slot.counters.holds.load(Relaxed))
 }
 
-fn describe(header: &Header, process: ProcessId, pid: u32, at_ns: u64) -> Process {
+fn describe(
+    header: &Header,
+    process: ProcessId,
+    pid: u32,
+    at_ns: u64,
+    ran_before: bool,
+) -> Process {
     // Whole while the process lives, its beginning for ever.
     let mut command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     if command.is_empty() {
@@ -448,6 +455,7 @@ fn describe(header: &Header, process: ProcessId, pid: u32, at_ns: u64) -> Proces
         argv,
         python: version.split_whitespace().next().unwrap_or_default().to_owned(),
         not_recorded: not_recorded.map(str::to_owned),
+        ran_before,
     }
 }
 

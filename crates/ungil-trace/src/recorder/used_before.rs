@@ -31,6 +31,11 @@ impl UsedBefore {
         Self(tids.map(|tid| (tid, used(pid, tid))).collect())
     }
 
+    /// Whether it had run before.
+    pub fn is_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// What this thread had used; nothing if it began later.
     pub fn of_thread(&self, tid: u32) -> Used {
         self.0.get(&tid).copied().unwrap_or_default()

@@ -50,6 +50,7 @@ fn record() -> impl Strategy<Value = Record> {
             argv: Vec::new(),
             python: String::new(),
             not_recorded: None,
+            ran_before: false,
         })),
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, number)| Record::ProcessEnded {
             process: ProcessId(id),

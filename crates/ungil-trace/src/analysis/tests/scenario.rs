@@ -181,6 +181,7 @@ pub fn process(id: u32) -> Record {
         argv: vec!["python".to_owned(), format!("app{id}.py")],
         python: "3.13.0".to_owned(),
         not_recorded: None,
+        ran_before: false,
     })
 }
 

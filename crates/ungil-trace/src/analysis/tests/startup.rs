@@ -1,6 +1,7 @@
 //! What a process does before its second thread.
 
 use super::scenario::*;
+use crate::record::Record;
 use crate::report::Evidence;
 
 #[test]
@@ -78,4 +79,22 @@ fn imports_make_no_hog_of_the_main_thread() {
         "{}",
         report.findings[0].text
     );
+}
+
+/// Its other threads may wait, or sleep: nothing is known of them before they use the GIL.
+#[test]
+fn a_process_that_ran_before_it_was_recorded_has_no_startup() {
+    let mut scenario = Scenario::new(0);
+    let Record::ProcessStarted(mut known) = process(1) else { unreachable!() };
+    known.ran_before = true;
+    scenario.analysis.push(&Record::ProcessStarted(known));
+    for (thread, at_ns) in [(0, 0), (1, 15 * MS)] {
+        scenario.analysis.push(&thread_of(1, thread, START + at_ns));
+    }
+    scenario.hold(0, 10 * MS, 0);
+    scenario.hold(15 * MS, 20 * MS, 1);
+    scenario.analysis.push(&process_end(1, START + 100 * MS));
+    let report = scenario.end(100 * MS);
+    let found = report.processes.iter().find(|process| process.pid == 101).unwrap();
+    assert_eq!((found.startup_s, found.gils[0].startup_held_s.to_bits()), (None, 0));
 }

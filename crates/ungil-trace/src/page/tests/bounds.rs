@@ -88,6 +88,7 @@ fn of_five_hundred_processes_those_that_waited_most_have_a_timeline() {
             argv: vec!["</script><script>alert(1)</script>".into()],
             python: "3.13.0".into(),
             not_recorded: None,
+            ran_before: false,
         }));
         for thread in 0..2 {
             records.push(Record::ThreadStarted {
@@ -185,6 +186,7 @@ fn a_server_that_forks_for_each_request_is_bounded() {
             argv: Vec::new(),
             python: String::new(),
             not_recorded: None,
+            ran_before: false,
         }));
         let name = String::new();
         let tid = 10 + number;

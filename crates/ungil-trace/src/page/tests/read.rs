@@ -133,6 +133,7 @@ pub(super) fn begun(threads: u32) -> Vec<Record> {
         argv: vec!["python3".into(), "/srv/app.py".into()],
         python: "3.13.0".into(),
         not_recorded: None,
+        ran_before: false,
     })];
     records.extend((0..threads).map(|number| Record::ThreadStarted {
         thread: ThreadId(number),
