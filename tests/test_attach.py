@@ -211,6 +211,25 @@ def test_what_threads_ran_before_the_recording_is_not_counted(
     program.end()
 
 
+def test_a_thread_that_sleeps_when_it_is_met_does_not_hold_the_gil(
+    start: Callable[..., subprocess.Popen[str]], ungil: Run, tmp_path: Path
+) -> None:
+    code = """
+import threading
+lock = threading.Lock()
+lock.acquire()
+print("ready", flush=True)
+while True:
+    lock.acquire(timeout=1)
+"""
+    sleeping = start(args=[sys.executable, "-c", code])
+    assert sleeping.stdout is not None
+    assert sleeping.stdout.readline() == "ready\n"
+    report = recorded(ungil, sleeping.pid, tmp_path / "a.pftrace", "--for", "1500ms")
+    (thread,) = threads(report, sleeping.pid).values()
+    assert 0 < thread["held_s"] < 0.2
+
+
 def test_it_is_recorded_until_ctrl_c(
     start: Callable[..., subprocess.Popen[str]], attached: Callable[..., Attached], tmp_path: Path
 ) -> None:

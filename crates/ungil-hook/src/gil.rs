@@ -18,7 +18,7 @@ use crate::{any_libc, clock, free_threaded, table, thread};
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use ungil_core::schedule::Line;
 use ungil_core::table::{GILS, Header};
 
@@ -104,6 +104,10 @@ static IS_MAIN_UNKNOWN: AtomicBool = AtomicBool::new(false);
 static IS_UNKNOWN_HELD: AtomicBool = AtomicBool::new(false);
 /// A condition variable of it, of which it is not known yet which one it is.
 static CANDIDATE: AtomicUsize = AtomicUsize::new(0);
+/// When it was called.
+static CANDIDATE_TICKS: AtomicU64 = AtomicU64::new(0);
+/// When its holder took the main GIL, if that call made it known; 0 otherwise.
+static TAKEN_UNKNOWN_TICKS: AtomicU64 = AtomicU64::new(0);
 
 /// All mutexes of GILs lie between these two, which only move apart as long as there is a GIL: none
 /// is missed while another is added.
@@ -213,6 +217,7 @@ pub fn expect_main(seen: Seen) {
     if known().is_empty() {
         IS_UNKNOWN_HELD.store(is_held, Relaxed);
         CANDIDATE.store(0, Relaxed);
+        TAKEN_UNKNOWN_TICKS.store(0, Relaxed);
         IS_MAIN_UNKNOWN.store(true, Relaxed);
     }
     for gil in known() {
@@ -223,6 +228,15 @@ pub fn expect_main(seen: Seen) {
 /// Whether no thread waits in a line of ours, for any GIL.
 pub fn are_lines_empty() -> bool {
     known().iter().all(|gil| gil.line.is_empty())
+}
+
+/// When the calling thread, which lets go of the main GIL, took it, if the GIL was not known then
+/// but has been since.
+pub fn taken_unknown_ticks() -> Option<u64> {
+    match TAKEN_UNKNOWN_TICKS.swap(0, Relaxed) {
+        0 => None,
+        ticks => Some(ticks),
+    }
 }
 
 /// Notes the initialisation of the condition variable at `address` with these attributes.
@@ -295,9 +309,12 @@ fn recognise(address: usize, is_timed: bool) {
     if !is_timed && !IS_UNKNOWN_HELD.load(Relaxed) {
         // It is signalled after a release, `switch_cond` after an acquire, and these take turns.
         let before = CANDIDATE.swap(address, Relaxed);
+        let before_ticks = CANDIDATE_TICKS.swap(clock::now_ticks(), Relaxed);
         if address == before.wrapping_add(cond_to_switch_cond()) {
             cond = before;
-        } else if before != address.wrapping_add(cond_to_switch_cond()) {
+        } else if before == address.wrapping_add(cond_to_switch_cond()) {
+            TAKEN_UNKNOWN_TICKS.store(before_ticks, Relaxed);
+        } else {
             return;
         }
     }

@@ -1,7 +1,7 @@
 //! The calling thread: its slot in the table, and what it writes there.
 
 use crate::clock;
-use crate::gil::Gil;
+use crate::gil::{self, Gil};
 use crate::ran::{self, Usage};
 use crate::system::keeping_errno;
 use crate::table;
@@ -225,8 +225,10 @@ impl Thread {
         let counters = &self.slot.counters;
         let mut since = self.slot.holding_since_ticks.load(Relaxed);
         if since == 0 && gil.is_new_in(table::generation()) {
-            // The first that is seen of this GIL: the thread has had it since before the table.
-            since = self.table.header().started_ticks.load(Relaxed);
+            // The first that is seen of this GIL: the thread has had it since before the table, or
+            // took it when nobody knew yet that it was one.
+            let before = || self.table.header().started_ticks.load(Relaxed);
+            since = gil::taken_unknown_ticks().unwrap_or_else(before);
             self.acquired_before(gil, since);
         }
         if since != 0 {
