@@ -155,6 +155,9 @@ struct Again {
 /// run at least.
 const AGAIN_PART: u64 = 1_000;
 
+/// So much of the work of a thread that does the same throughout is in the middle of the run.
+const STEADY_PART: f64 = 0.6;
+
 /// Nobody falls asleep and wakes up in less time.
 const LEAST_SLEEP_NS: u64 = 20_000;
 
@@ -188,11 +191,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
         let again = again(thread, demand.lasts_ns, work, rules);
         let switches = Arc::new(thread.switches.clone());
         for copy in 0..times {
-            // Copies that did the same at the same time would all want the GIL at once.
-            let first = again.as_ref().map_or(0, |again| {
-                let uses = &again.uses;
-                if copy == 0 { 0 } else { uses.start + uses.len() * copy / times }
-            });
+            let first = again.as_ref().map_or(0, |again| again.first(&thread.bursts, copy, times));
             all.push(Planned {
                 source,
                 begins_ns: Some(thread.begins_ns),
@@ -278,6 +277,20 @@ impl Leader {
         }
         let uses = &self.again.as_ref()?.uses;
         uses.contains(&burst).then(|| Begins::Number(burst + round * uses.len()))
+    }
+}
+
+impl Again {
+    /// Where a copy begins. Copies that did the same at the same time would all want the GIL at once.
+    /// But one whose work is not what it does over and over has to do all of it.
+    fn first(&self, bursts: &[Burst], copy: usize, times: usize) -> usize {
+        let held_ns =
+            |bursts: &[Burst]| bursts.iter().fold(0u64, |sum, it| sum.saturating_add(it.held_ns));
+        let steady_ns = held_ns(bursts.get(self.uses.clone()).unwrap_or_default());
+        if copy == 0 || (steady_ns as f64) < STEADY_PART * held_ns(bursts) as f64 {
+            return 0;
+        }
+        self.uses.start + self.uses.len() * copy / times
     }
 }
 

@@ -4,7 +4,8 @@ use super::records::{
     begun, behind, company, convoy, ended, event, line_of_threads, native_code, queue, second_use,
     server,
 };
-use super::{MS, US};
+use super::{MS, US, burst, demand, thread};
+use crate::demand::Steady;
 use crate::rules::{Change, Gil, Rules};
 use crate::{Demand, Unpredictable, predict};
 use ungil_core::Kind;
@@ -174,6 +175,20 @@ fn several_of_a_thread_share_what_one_had() {
     let figures = predict(&demand, &rules).unwrap().figures;
     assert_eq!(figures.threads.len(), 4);
     assert!(figures.jain.unwrap() > 0.95, "{:?}", figures.jain);
+}
+
+/// A thread of an executor that computes once, and then hardly anything.
+#[test]
+fn a_copy_of_a_thread_does_all_of_its_work() {
+    let mut bursts = vec![burst(200 * MS, 10 * MS)];
+    bursts.extend([burst(10 * US, 40 * MS); 20]);
+    let mut computes = thread(0, &bursts);
+    computes.steady = Steady { uses: 3..19, away_ns: 40 * MS };
+    let changes = vec![(0, Change::Times(2))];
+    let rules = Rules { changes, ..Rules::from(Settings::from(Policy::Fair)) };
+    let figures = predict(&demand(1_000 * MS, vec![computes]), &rules).unwrap().figures;
+    let held_s: Vec<_> = figures.threads.iter().map(|it| it.held_s).collect();
+    assert!(held_s.len() == 2 && held_s.iter().all(|it| (0.2..0.21).contains(it)), "{held_s:?}");
 }
 
 #[test]
