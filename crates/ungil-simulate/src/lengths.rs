@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use sketches_ddsketch::{Config, DDSketch};
+use ungil_trace::quantile;
 
 /// Relative error of the percentiles.
 const RELATIVE_ERROR: f64 = 0.01;
@@ -69,11 +70,7 @@ impl Lengths {
             return Summary::default();
         }
         let longest_us = self.max_ns as f64 / 1e3;
-        let quantile_us = |q| {
-            let ns = self.sketch.quantile(q).ok().flatten().unwrap_or(0.0);
-            // The middle of a bin may lie outside of what was seen.
-            (ns.max(self.sketch.min().unwrap_or(0.0)) / 1e3).min(longest_us)
-        };
+        let quantile_us = |q| (quantile(&self.sketch, q).unwrap_or(0.0) / 1e3).min(longest_us);
         Summary {
             count,
             mean_us: self.total_ns as f64 / count as f64 / 1e3,

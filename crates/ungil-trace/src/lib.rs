@@ -14,10 +14,12 @@ pub mod timeline;
 pub mod perfetto;
 pub mod page;
 pub mod prompt;
+mod quantile;
 pub mod child;
 #[cfg(feature = "stacks")]
 pub mod stacks;
 pub mod flight;
 pub mod recorder;
 
+pub use quantile::quantile;
 pub use record::Record;

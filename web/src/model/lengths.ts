@@ -34,7 +34,7 @@ export function count(histogram: Histogram, length: number, usPerUnit: number): 
   histogram.total[bin] = (histogram.total[bin] as number) + length;
 }
 
-/** The value of rank `q` (0 to 1) of sorted values; 0 if there are none. */
+/** The smallest of sorted values that a part `q` (0 to 1) of them do not exceed; 0 if there are none. */
 export function quantile(sorted: ArrayLike<number>, q: number): number {
-  return sorted[Math.floor(q * (sorted.length - 1))] ?? 0;
+  return sorted[Math.max(Math.ceil(q * sorted.length) - 1, 0)] ?? 0;
 }

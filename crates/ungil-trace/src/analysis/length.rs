@@ -1,5 +1,6 @@
 //! Statistics of lengths of time, in nanoseconds and constant memory.
 
+use crate::quantile;
 use crate::report;
 use sketches_ddsketch::{Config, DDSketch};
 
@@ -77,12 +78,9 @@ impl Lengths {
         Self { sum: Sum::default(), sketch: None }
     }
 
-    /// The length below which a part `q` (of 1) of all seen lengths lie; 0 if none was seen.
+    /// See [`quantile`]; 0 if none was seen.
     pub(super) fn quantile_ns(&self, q: f64) -> f64 {
-        let Some(sketch) = &self.sketch else { return 0.0 };
-        let estimate = sketch.quantile(q).ok().flatten().unwrap_or(0.0);
-        // The middle of a bin may lie outside what was seen.
-        estimate.clamp(sketch.min().unwrap_or(0.0), sketch.max().unwrap_or(0.0))
+        self.sketch.as_ref().and_then(|sketch| quantile(sketch, q)).unwrap_or(0.0)
     }
 
     pub(super) fn report(&self) -> report::Lengths {
@@ -124,10 +122,20 @@ mod tests {
             }
             lengths.sort_unstable();
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
-            let exact = lengths[(q * (lengths.len() - 1) as f64) as usize] as f64;
+            let rank = ((q * lengths.len() as f64).ceil() as usize).max(1);
+            let exact = lengths[rank - 1] as f64;
             let estimate = measured.quantile_ns(q);
             prop_assert!((estimate - exact).abs() <= exact * 0.0101 + 1.0, "{estimate} for {exact}");
         }
+    }
+
+    #[test]
+    fn of_few_lengths_the_longest_is_the_99th_percentile() {
+        let mut measured = Lengths::default();
+        [5_130_000, 10_900_000].iter().for_each(|ns| measured.add(*ns));
+        let report = measured.report();
+        assert!((report.p50_us - 5_130.0).abs() < 52.0, "{}", report.p50_us);
+        assert!((report.p99_us - 10_900.0).abs() < 109.0, "{}", report.p99_us);
     }
 
     #[test]
