@@ -259,7 +259,7 @@ impl Stretches {
         match event.kind {
             Kind::Wait => {
                 if self.holder(key) == Some(id) {
-                    self.end_hold(key, at_ns, End::Unseen, take);
+                    self.lose_hold(key, take);
                 }
                 self.forget_wait(key, id, at_ns);
                 let lock = self.locks.entry(key).or_default();
@@ -269,7 +269,7 @@ impl Stretches {
                 }
             }
             Kind::Acquire => {
-                self.end_hold(key, at_ns, End::Unseen, take);
+                self.lose_hold(key, take);
                 let lock = self.locks.entry(key).or_default();
                 let wait = lock.waiting.remove(&id);
                 let since_ns = at_ns.max(lock.ended_ns);
@@ -290,12 +290,11 @@ impl Stretches {
                 }
             }
             Kind::ReleaseVoluntary | Kind::ReleaseForced => {
-                let end = match event.kind {
-                    _ if self.holder(key) != Some(id) => End::Unseen,
-                    Kind::ReleaseForced => End::Forced,
-                    _ => End::Voluntary,
-                };
-                self.end_hold(key, at_ns, end, take);
+                match event.kind {
+                    _ if self.holder(key) != Some(id) => self.lose_hold(key, take),
+                    Kind::ReleaseForced => self.end_hold(key, at_ns, End::Forced, take),
+                    _ => self.end_hold(key, at_ns, End::Voluntary, take),
+                }
                 self.forget_wait(key, id, at_ns);
             }
             Kind::Ran | Kind::RanAndBlocked => {
@@ -319,6 +318,11 @@ impl Stretches {
         {
             hold.leaves(at_ns);
         }
+    }
+
+    /// Ends a hold whose release was lost: nobody knows when it was.
+    fn lose_hold(&mut self, key: (ProcessId, u8), take: &mut impl FnMut(&Self, Stretch)) {
+        self.end_hold(key, 0, End::Unseen, take);
     }
 
     fn end_hold(

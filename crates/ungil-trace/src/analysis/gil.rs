@@ -2,14 +2,14 @@
 //!
 //! Events that make no sense (because others were lost) never stop the count:
 //!
-//! | event                       | and yet                | then                                  |
-//! |-----------------------------|------------------------|---------------------------------------|
-//! | acquire, wait               | the thread holds       | its release was lost: it ends here    |
-//! | acquire                     | another thread holds   | its release was lost: it ends here    |
-//! | release                     | another thread holds   | its release was lost: it ends here    |
-//! | release                     | the thread waits       | the acquire was lost: no wait counted |
-//! | wait                        | the thread waits       | the acquire was lost: a new wait      |
-//! | the thread ends             | it holds or waits      | that ends here, and is counted        |
+//! | event           | and yet              | then                                   |
+//! |-----------------|----------------------|----------------------------------------|
+//! | acquire, wait   | the thread holds     | its release was lost: it had no length |
+//! | acquire         | another thread holds | its release was lost: it had no length |
+//! | release         | another thread holds | its release was lost: it had no length |
+//! | release         | the thread waits     | the acquire was lost: no wait counted  |
+//! | wait            | the thread waits     | the acquire was lost: a new wait       |
+//! | the thread ends | it holds or waits    | that ends here, and is counted         |
 
 use super::charges::Charges;
 use super::ended::{Ended, EndedHold, EndedWait, counts_waits};
@@ -310,10 +310,11 @@ impl Gil {
 
     fn end_hold(&mut self, at_ns: u64, end: End, blame_ns: u64) {
         let Some(mut hold) = self.holder.take() else { return };
-        let mut past = hold.past(at_ns);
+        // Where the release was lost nobody knows when it was. A thread of which events are lost uses
+        // the GIL so often that it was soon.
+        let mut past = hold.past(if end == End::Unseen { hold.since_ns } else { at_ns });
         let (end_ns, length_ns) = (past.end_ns, past.end_ns - past.start_ns);
         hold.samples.end(end_ns);
-        // Where the release was lost nobody knows when it was.
         if let Some(judged) = self.judged.as_mut().filter(|_| end != End::Unseen) {
             judged.end_hold(&hold, &mut past, &self.seats[hold.seat as usize]);
         }

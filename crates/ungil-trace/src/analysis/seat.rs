@@ -2,7 +2,7 @@
 
 use super::kernel_counts::KernelCounts;
 use super::late_waits::Waits;
-use super::length::{Lengths, Sum, seconds};
+use super::length::{Lengths, Sum, part, seconds};
 use super::looks::Looks;
 use crate::record::{ThreadId, ThreadTotals};
 use crate::report;
@@ -141,6 +141,16 @@ impl Blame {
         self.unknown_ns = self.unknown_ns.saturating_add(other.unknown_ns);
         for (seat, &ns) in other.by_seat.iter().enumerate().filter(|(_, ns)| **ns > 0) {
             self.charge(seat, ns);
+        }
+    }
+
+    /// How much of the time that is not known a thread had the GIL, if that is the same part as of the
+    /// time that is.
+    pub(super) fn unknown_held_ns(&self) -> u64 {
+        let held_ns = self.by_seat.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+        match held_ns.saturating_add(self.nobody_ns) {
+            0 => self.unknown_ns,
+            known_ns => part(self.unknown_ns, held_ns, known_ns),
         }
     }
 

@@ -215,11 +215,14 @@ impl View<'_> {
         let held_s = gil.others.held_s + sum(|thread| thread.held_s);
         let waited_s = gil.others.waited_s + sum(|thread| thread.waited_s);
         let duration_s = self.duration_s();
+        // Where events were lost, the thread of which most is not known tells how much is missing.
+        let unknown_ns = gil.seats.iter().map(|seat| seat.blame.unknown_held_ns()).max();
+        let contended_ns = gil.contended_ns.saturating_add(unknown_ns.unwrap_or(0));
         GilReport {
             gil: gil.number,
             held_s,
             startup_held_s: seconds(gil.startup_ns),
-            contended_s: seconds(gil.contended_ns),
+            contended_s: seconds(contended_ns),
             handoffs: gil.handoffs,
             voluntary: count(|thread| thread.voluntary).saturating_add(gil.others.voluntary),
             forced: count(|thread| thread.forced).saturating_add(gil.others.forced),

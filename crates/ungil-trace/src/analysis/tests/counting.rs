@@ -155,6 +155,8 @@ fn own_totals_replace_those_of_a_thread_that_lost_events() {
     assert_close(blamed_ms(&report, 1, Who::Unknown), 490.0);
     assert_eq!((report.lost_events, lossy.lost_events), (198, 198));
     assert_close(gil(&report).held_s, 0.275);
+    // As far as is known, somebody always had the GIL while it waited.
+    assert_close(gil(&report).contended_s, 0.5);
 }
 
 #[test]
