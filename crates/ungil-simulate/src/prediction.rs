@@ -53,13 +53,7 @@ pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictab
     if threads.is_empty() {
         return Err(Unpredictable::NoThread);
     }
-    let mut alike = Vec::new();
-    for chance in 0..u64::from(rules.runs.max(1)) {
-        alike.push(run(demand, rules, &threads, rules.seed.wrapping_add(chance), 1.0)?);
-    }
-    alike.sort_by(|a, b| a.waits.p50_us.total_cmp(&b.waits.p50_us));
-    let first = alike.remove(alike.len() / 2);
-    let mut others = alike;
+    let (first, mut others) = alike(demand, rules, &threads)?;
     if rules.runs > 1 {
         for factor in OTHER_WAKE_UPS {
             others.push(run(demand, rules, &threads, rules.seed, factor)?);
@@ -78,10 +72,24 @@ impl Demand {
             return Ok(figures);
         }
         let rules = Rules::of(Gil::Scheduled(self.settings));
-        let threads = planned(self, &rules);
-        let figures = run(self, &rules, &threads, rules.seed, 1.0)?;
+        let (figures, _) = alike(self, &rules, &planned(self, &rules))?;
         Ok(self.reproduced.get_or_init(|| figures))
     }
+}
+
+/// The run whose median wait is the middle one, and the others, which differ from it by chance.
+fn alike(
+    demand: &Demand,
+    rules: &Rules,
+    threads: &[Planned],
+) -> Result<(Figures, Vec<Figures>), Unpredictable> {
+    let mut runs = Vec::new();
+    for chance in 0..u64::from(rules.runs.max(1)) {
+        runs.push(run(demand, rules, threads, rules.seed.wrapping_add(chance), 1.0)?);
+    }
+    runs.sort_by(|a, b| a.waits.p50_us.total_cmp(&b.waits.p50_us));
+    let middle = runs.remove(runs.len() / 2);
+    Ok((middle, runs))
 }
 
 fn run(

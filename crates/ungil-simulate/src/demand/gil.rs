@@ -130,7 +130,7 @@ impl Gil {
             Some(left) if left != index => self.seats[left].other_acquired(at_ns, index),
             _ => self.left = None,
         }
-        if self.last_holder.replace(index) != Some(index) {
+        if self.last_holder.replace(index).is_some_and(|before| before != index) {
             self.handoffs += 1;
         }
         self.asked_ns = None;

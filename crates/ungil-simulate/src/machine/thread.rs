@@ -272,8 +272,8 @@ impl<'a> Here<'a> {
             Gil::Scheduled(settings) => self.wait_in_line(settings),
         }
         world.locked.set(true);
-        let is_handoff = world.last_holder.replace(self.number) != self.number;
-        if is_handoff {
+        let before = world.last_holder.replace(self.number);
+        if before != self.number {
             world.switches.set(world.switches.get().wrapping_add(1));
             let forced_out = world.forced_out.replace(NOBODY);
             if forced_out != NOBODY {
@@ -283,6 +283,7 @@ impl<'a> Here<'a> {
         world.drop_requested.set(false);
         self.was_forced.set(false);
         let now_ns = self.now_ns();
+        let is_handoff = ![NOBODY, self.number].contains(&before);
         world.tally.borrow_mut().acquired(self.number, now_ns, is_handoff);
         self.woken_by.set(None);
         if is_scheduled(world.gil) {

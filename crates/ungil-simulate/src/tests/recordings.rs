@@ -168,6 +168,26 @@ fn consumers_do_no_more_than_producers_bring() {
 }
 
 #[test]
+fn what_is_said_of_the_recorded_rules_is_their_prediction() {
+    let demand = only(&convoy());
+    let figures = predict(&demand, &Rules::from(demand.settings)).unwrap().figures;
+    assert_eq!(demand.reproduced(), Ok(&figures));
+}
+
+#[test]
+fn the_first_thread_that_has_the_gil_took_it_from_nobody() {
+    let mut records = begun();
+    for (thread, at_ms) in [(0, 0), (0, 2), (1, 4), (0, 6)] {
+        event(&mut records, thread, at_ms * MS, Kind::Acquire);
+        event(&mut records, thread, (at_ms + 1) * MS, Kind::ReleaseVoluntary);
+    }
+    let demand = only(&ended(records, 20 * MS, ThreadTotals::default()));
+    assert_eq!(demand.recorded.handoffs, 2);
+    let rules = Rules { once: true, ..Rules::from(demand.settings) };
+    assert_eq!(predict(&demand, &rules).unwrap().figures.handoffs, 2);
+}
+
+#[test]
 fn several_of_a_thread_share_what_one_had() {
     let demand = only(&convoy());
     let changes = vec![(0, Change::Times(3))];
