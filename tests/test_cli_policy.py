@@ -193,9 +193,26 @@ def test_a_process_that_does_not_run_under_ungil_has_no_policy_until_it_is_given
     assert ungil("policy", str(bare.pid)).returncode == 2
 
 
-@pytest.mark.parametrize(
-    "words", [["--detach"], ["fair", "--detach"], ["stock", "--detach", "--children"]]
-)
+def test_children_without_a_policy_get_their_first_one_by_themselves_and_lose_it_together(
+    ungil: Run, start: Start
+) -> None:
+    command = ["sh", "-c", 'echo $$; "$0" "$1" <&0; true', sys.executable, str(OBEYING)]
+    process = start(args=command, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    shell_pid, pid = (process.stdout.readline().strip() for _ in range(2))
+    outcome = ungil("policy", shell_pid, "fair", "--children")
+    assert (outcome.returncode, outcome.stderr) == (
+        2,
+        f"ungil: neither process {shell_pid} nor a descendant of it has a policy; give each "
+        "process its first one by itself: ungil policy PID NAME\n",
+    )
+    assert ungil("policy", pid, "fair").returncode == 0
+    outcome = ungil("policy", shell_pid, "stock", "--detach", "--children")
+    assert outcome.stdout.startswith(f"process {pid}: detached (was fair, quantum 5 ms); attached ")
+    assert ungil("policy", pid).returncode == 2
+
+
+@pytest.mark.parametrize("words", [["--detach"], ["fair", "--detach"]])
 def test_detaching_goes_with_stock_alone(ungil: Run, words: list[str]) -> None:
     outcome = ungil("policy", str(os.getpid()), *words)
     assert outcome.returncode == 2

@@ -89,16 +89,13 @@ def command(
     """
     if name is not None:
         known_policy("NAME", name)
-    if detach and (name != "stock" or children or quantum is not None):
+    if detach and (name != "stock" or quantum is not None):
         raise UsageError("--detach works only with stock: ungil policy PID stock --detach")
     quantum_ns = None
     if quantum is not None:
         quantum_ns = max(1, round(milliseconds("--quantum", quantum) * 1e6))
-    if detach:
-        _detach(pid, as_json)
-        return
     processes = [
-        shown_or_changed(it, name, quantum_ns)
+        _detached(it) if detach else shown_or_changed(it, name, quantum_ns)
         for it in ([pid] if not children else _scheduled(pid))
     ]
     if as_json:
@@ -107,7 +104,8 @@ def command(
     for process in processes:
         before = process["before"]
         was = "" if before is None else f" (was {_words(before)})"
-        print(f"process {process['pid']}: {_words(process)}{was}{_way_in(process)}")
+        now = "detached" if detach else _words(process)
+        print(f"process {process['pid']}: {now}{was}{_way_in(process)}")
 
 
 def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> ScheduledProcess:
@@ -132,15 +130,11 @@ def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Sche
     return _scheduled_process(pid, _policy_of(pid), before, stopped_s)
 
 
-def _detach(pid: int, as_json: bool) -> None:
-    """Take the hook out of process `pid`; UsageError if that cannot be done."""
+def _detached(pid: int) -> ScheduledProcess:
+    """Process `pid` without its hook; UsageError if that cannot be taken out."""
     before = _settings(_policy_of(pid))
     stopped_s = answer(pid, lambda: detach_policy(pid))
-    process = _scheduled_process(pid, ("stock", 0), before, stopped_s)
-    if as_json:
-        print(json.dumps({"schema": 1, "processes": [process]}))
-    else:
-        print(f"process {pid}: detached (was {_words(before)}){_way_in(process)}")
+    return _scheduled_process(pid, ("stock", 0), before, stopped_s)
 
 
 def _policy_of(pid: int, patience_s: float = PATIENCE_S) -> tuple[str, int]:
@@ -192,7 +186,10 @@ def _scheduled(pid: int) -> list[int]:
         return found
     if len(family) == 1:
         raise refusal
-    raise UsageError(f"neither process {pid} nor a descendant of it has a policy")
+    raise UsageError(
+        f"neither process {pid} nor a descendant of it has a policy; give each process its first "
+        "one by itself: ungil policy PID NAME"
+    )
 
 
 def _scheduled_process(
