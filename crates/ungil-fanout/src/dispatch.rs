@@ -73,6 +73,9 @@ pub struct Dispatch<T> {
     pub most_jitter: u64,
     /// What the jitter depends on.
     pub seed: u64,
+    /// Whether the next of the input comes in before the rate lets it start. Only then is the end of
+    /// the input known when what runs has ended, and not when another could start.
+    pub looks_ahead: bool,
     window: usize,
     running: usize,
     pulled: u64,
@@ -99,6 +102,7 @@ impl<T> Dispatch<T> {
             limit,
             most_jitter: 0,
             seed: 0,
+            looks_ahead: false,
             window,
             running: 0,
             pulled: 0,
@@ -187,7 +191,8 @@ impl<T> Dispatch<T> {
         if let Some(bucket) = &mut self.bucket
             && let Err(filled) = bucket.ready(now)
         {
-            return Next::Wait(filled);
+            let is_ahead = runs || !self.looks_ahead;
+            return if is_ahead { Next::Wait(filled) } else { Next::Pull };
         }
         if runs { Next::Run(()) } else { Next::Pull }
     }
@@ -248,19 +253,27 @@ impl<T> Dispatch<T> {
     }
 
     /// The next item of the input has come in, as number [`Self::pulled`]: gives it back if it is
-    /// to run now, else it waits for its group, or because others of its group have just started.
+    /// to run now, else it waits for its group or for the rate, or because others of its group have
+    /// just started.
     pub fn entered(&mut self, item: T, membership: Membership, now: u64) -> Option<T> {
         let index = self.pulled;
         self.pulled += 1;
         let item = self.enter(item, membership)?;
         let wait = self.jitter(membership);
-        if wait > 0 {
+        if wait > 0 || self.comes_before_the_rate(now) {
+            if wait == 0 {
+                self.left = self.left.saturating_sub(1);
+            }
             let due = now.saturating_add(wait);
             self.put_off.push(Reverse(Later { due, index, item, membership }));
             return None;
         }
         self.start();
         Some(item)
+    }
+
+    fn comes_before_the_rate(&mut self, now: u64) -> bool {
+        self.looks_ahead && self.bucket.as_mut().is_some_and(|bucket| bucket.ready(now).is_err())
     }
 
     /// For how long to put off the start of an item of this group, that has a place in it.

@@ -25,6 +25,7 @@ struct World {
     per_group: usize,
     per_second: Option<f64>,
     most_jitter: u64,
+    looks_ahead: bool,
     /// How many outcomes are taken at a time, after how many milliseconds.
     appetite: usize,
 }
@@ -39,11 +40,12 @@ fn worlds() -> impl Strategy<Value = World> {
         any::<bool>(),
         1usize..4,
         proptest::option::of(50.0f64..5000.0),
-        prop_oneof![Just(0), 1..50 * MILLISECOND],
+        (prop_oneof![Just(0), 1..50 * MILLISECOND], any::<bool>()),
         1usize..20,
     )
         .prop_map(
-            |(items, limit, window, in_order, per_group, per_second, most_jitter, appetite)| {
+            |(items, limit, window, in_order, per_group, per_second, starts, appetite)| {
+                let (most_jitter, looks_ahead) = starts;
                 World {
                     items,
                     limit,
@@ -52,6 +54,7 @@ fn worlds() -> impl Strategy<Value = World> {
                     per_group,
                     per_second,
                     most_jitter,
+                    looks_ahead,
                     appetite,
                 }
             },
@@ -69,6 +72,7 @@ fn live(world: &World) -> Story {
     let bucket = world.per_second.map(|rate| Bucket::new(rate, 1.0, 0));
     let mut dispatch = Dispatch::new(world.limit, world.window, world.in_order, bucket);
     dispatch.most_jitter = world.most_jitter;
+    dispatch.looks_ahead = world.looks_ahead;
     let mut story = Story { handed_out: vec![], starts: vec![], attempts: BTreeMap::new() };
     let mut running: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut now = 0;
@@ -205,6 +209,25 @@ fn what_waits_when_all_is_stopped_is_given_back_and_what_runs_may_end() {
     assert_eq!(dispatch.next(0), Next::Blocked);
     assert!(dispatch.has_ended());
     assert_eq!(dispatch.take(), Some(0));
+}
+
+#[test]
+fn the_end_of_the_input_is_known_before_the_rate_lets_another_start() {
+    let mut dispatch = Dispatch::new(10, 50, true, Some(Bucket::new(0.1, 1.0, 0)));
+    dispatch.looks_ahead = true;
+    assert_eq!(dispatch.next(0), Next::Pull);
+    assert_eq!(dispatch.entered(0, None, 0), Some(0));
+    assert_eq!(dispatch.next(1), Next::Pull);
+    assert_eq!(dispatch.entered(1, None, 1), None, "it has no token yet");
+    assert_eq!(dispatch.next(2), Next::Wait(10 * 1_000 * MILLISECOND), "one is enough");
+    assert_eq!(dispatch.next(10_000 * MILLISECOND), Next::Run(1));
+    assert_eq!(dispatch.next(10_000 * MILLISECOND), Next::Pull);
+    dispatch.exhausted();
+    for index in 0..2 {
+        dispatch.ended(None);
+        dispatch.finished(index, index);
+    }
+    assert!(dispatch.has_ended());
 }
 
 /// Starts what may start, and gives when each does.
