@@ -156,3 +156,18 @@ def test_modes_with_a_loop_of_their_own_are_refused_where_one_runs() -> None:
     for mode in ("lean", "green"):
         with pytest.raises(ValueError, match=r"use fanout\(\)"):
             Fanout(mode=mode)
+
+
+def test_a_task_of_a_coroutine_that_leaves_ends_whoever_awaits_it_and_nobody_else() -> None:
+    async def leaves() -> None:
+        sys.exit(3)
+
+    async def fn(number: int) -> int:
+        if number == 1:
+            await asyncio.create_task(leaves())
+        await asyncio.sleep(0)
+        return number
+
+    outcomes = list(fanout(fn, range(3), mode="asyncio"))
+    assert [outcome.value for outcome in outcomes] == [0, None, 2]
+    assert isinstance(outcomes[1].exception, SystemExit)

@@ -52,6 +52,7 @@ __all__ = [
     "Child",
     "Connecting",
     "Connection",
+    "CutOff",
     "Demands",
     "Dispatcher",
     "FrozenDict",
@@ -1637,8 +1638,8 @@ class Dispatcher:
         rate: tuple[float, float] | None = None,
         retries: int = 0,
         backoff: tuple[float, float, float, float] = ...,
-        retry_if: Callable[[Exception], object] | None = None,
-        wait: Callable[[Exception, int], tuple[float, bool] | None] | None = None,
+        retry_if: Callable[[Any], object] | None = None,
+        wait: Callable[[BaseException, int], tuple[float, bool] | None] | None = None,
         group: Callable[[Any], tuple[Hashable, int] | None] | None = None,
         resume: Callable[[Any], tuple[Any] | None] | None = None,
         finished: Callable[[Outcome], object] | None = None,
@@ -1699,6 +1700,12 @@ class Cancelled(BaseException):
     """Raised in a coroutine of a lean fan-out where it waits, when it shall end.
 
     As `asyncio.CancelledError`, which is raised in mode "asyncio".
+    """
+
+class CutOff(RuntimeError):
+    """The item was running when the fan-out was stopped, and was cancelled.
+
+    The exception that ended it is its `__cause__`.
     """
 
 _T_co = TypeVar("_T_co", covariant=True)

@@ -188,3 +188,26 @@ def test_a_file_that_is_no_journal_stays_as_it_is(ungil: Run, folder: Path) -> N
         "ungil: 'hosts' is not a journal of a fan-out; name another file\n",
     )
     assert (folder / "hosts").read_bytes() == before
+
+
+def test_an_answer_that_came_before_the_time_was_over_is_kept(ungil: Run, folder: Path) -> None:
+    script = "echo partial $0; echo why >&2; exec sleep 1000"
+    command = ["--timeout", "2", "--", "sh", "-c", script, "{}"]
+    for engine in ([], ["--engine", "processes:1"]):
+        words = ["fanout", "--hosts", "hosts", *engine]
+        outcome = ungil(*words, "--json", "--outdir", "kept", *command)
+        assert outcome.returncode == 1
+        told = jsons(outcome.stdout)
+        assert {(it["kind"], it["error"]) for it in told} == {("timeout", "not done within 2.0 s")}
+        assert [it["stdout"] for it in told] == [f"partial sw{n}\n" for n in (1, 2, 3)]
+        assert {it["stderr"] for it in told} == {"why\n"}
+        assert "exit" not in told[0]
+    assert (folder / "kept" / "sw1.out").read_text() == "partial sw1\n"
+    assert (folder / "kept" / "sw1.err").read_text() == "why\n"
+    outcome = ungil("fanout", "--hosts", "hosts", "--tag", *command)
+    assert sorted(outcome.stdout.splitlines()) == [f"sw{n}: partial sw{n}" for n in (1, 2, 3)]
+
+
+def test_one_host_is_not_followed_by_a_wait_for_the_rate(ungil: Run) -> None:
+    outcome = ungil("fanout", "--rate", "1/h", "tasks:length", input="sw1\n")
+    assert (outcome.returncode, outcome.stdout) == (0, "sw1: 3\n")

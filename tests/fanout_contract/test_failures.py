@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import traceback
+from typing import Any
 
 import pytest
 from fanout_contract.items import Flaky
 from fanout_contract.modes import Mode, Way
 
-from ungil.fanout import Backoff, Outcome
+from ungil.fanout import Backoff, Outcome, Progress
 
 # An item that does not wait is done long before, on the busiest machine.
 TIMEOUT_S = 0.9
@@ -199,3 +200,48 @@ def test_others_go_on_while_an_item_waits_for_another_attempt(way: Way) -> None:
     outcomes = way.outcomes(fn, range(20), limit=1, retries=1, backoff=backoff)
     # The first was the last to be called.
     assert outcomes[0].value == 21
+
+
+class NotEvenAnError(BaseException):
+    """What no `except Exception` catches."""
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, NotEvenAnError])
+def test_what_is_no_exception_is_a_failure_as_all_others(
+    way: Way, kind: type[BaseException]
+) -> None:
+    calls: list[int] = []
+    asked: list[BaseException] = []
+
+    async def fn(number: int) -> int:
+        calls.append(number)
+        if calls.count(1) == 1 or number == 2:
+            raise kind(f"of {number}")
+        return number
+
+    def is_asked(error: BaseException) -> bool:
+        asked.append(error)
+        return True
+
+    seen: list[Progress] = []
+    options: dict[str, Any] = {"retry_if": is_asked, "progress": seen.append}
+    outcomes = way.outcomes(fn, [1, 2, 3], limit=1, retries=1, backoff=Backoff(0), **options)
+    assert [outcome.value for outcome in outcomes] == [1, None, 3]
+    assert [outcome.attempts for outcome in outcomes] == [2, 2, 1]
+    error = outcomes[1].exception
+    assert type(error) is kind
+    assert str(error) == "of 2"
+    assert [str(error) for error in asked] == ["of 1", "of 2"]
+    assert seen[-1].failures == {kind.__name__: 1}
+
+
+def test_failures_are_raised_as_one_group_of_python_s_kinds(mode: Mode) -> None:
+    async def fn(number: int) -> None:
+        raise SystemExit(number) if number == 2 else ValueError(number)
+
+    with pytest.raises(ExceptionGroup):
+        mode.fanout(fn, [0, 1]).raise_for_failures()
+    with pytest.raises(BaseExceptionGroup) as raised:
+        mode.fanout(fn, [0, 1, 2]).raise_for_failures()
+    assert not isinstance(raised.value, Exception)
+    assert [type(error) for error in raised.value.exceptions] == [ValueError] * 2 + [SystemExit]

@@ -123,6 +123,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("Cancelled", module.py().get_type::<super::fanout::Cancelled>())?;
+        module.add("CutOff", module.py().get_type::<super::fanout::CutOff>())?;
         module.add("POLICIES", PyTuple::new(module.py(), super::scheduled::policies())?)?;
         module.add("LEVELS", PyTuple::new(module.py(), super::scheduled::levels())?)?;
         super::share::add_classes(module)

@@ -11,11 +11,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, cast
 
 from ungil import _native
 from ungil._native import Dispatcher, Outcome, Slot
 from ungil.fanout._asleep import coroutines_sleep
+from ungil.fanout._failures import cut_off
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.01
@@ -194,7 +196,7 @@ class Slots(_native.Slots):
         if isinstance(error, asyncio.CancelledError):
             return self._cancelled(attempt, number, error)
         if isinstance(error, KeyboardInterrupt):
-            self._dispatcher.failed(attempt, error)
+            self._dispatcher.failed(attempt, cut_off(error))
             # An eager task's creation is interrupted as well: nobody else knows it.
             self._tasks.append(cast(Task, asyncio.current_task()))
             raise error
@@ -273,7 +275,7 @@ class Slots(_native.Slots):
             task.uncancel()
             return self._dispatcher.failed(attempt, self._timed_out())
         if self.closing:
-            self._dispatcher.failed(attempt, error)
+            self._dispatcher.failed(attempt, cut_off(error))
             raise error
         # By the function itself, or by one who cancels all tasks there are: the slot goes on.
         while task.cancelling():
@@ -310,7 +312,10 @@ class Loop:
         self._slots.collected()
         self._stopping = False
         self._loop.call_soon(self._slots.open)
-        self._loop.run_forever()
+        # asyncio ends its loop by the SystemExit of any task, also of the functions' own. It is the
+        # end of that task, and those who await it are told.
+        with suppress(SystemExit):
+            self._loop.run_forever()
 
     def _stop(self) -> None:
         """Once only: uvloop would keep a second stop for the next time it runs, and close() end."""

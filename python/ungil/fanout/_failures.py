@@ -7,9 +7,11 @@
 | `killed by SIGKILL`         | a command that a signal has ended       |
 | `bad line`                  | a line of the hosts that is no host     |
 | `not done`                  | `Stopped`: it was not run, or not again |
-| `cut off`                   | what was cancelled while it ran         |
+| `cut off`                   | `CutOff`: it was cancelled while it ran |
 | `ConnectionRefusedError`, … | all other exceptions: their own name    |
 """
+
+from ungil._native import CutOff
 
 
 class NamedFailure(Exception):
@@ -22,7 +24,10 @@ class NamedFailure(Exception):
 
 
 class Stopped(RuntimeError):
-    """The item did not run, or not again, because the fan-out was stopped."""
+    """The item did not run, or not again, because the fan-out was stopped.
+
+    One that ran, and was cancelled, has `CutOff`.
+    """
 
 
 def failure(error: BaseException) -> str:
@@ -33,7 +38,15 @@ def failure(error: BaseException) -> str:
         return "timeout"
     if isinstance(error, Stopped):
         return "not done"
-    return type(error).__name__ if isinstance(error, Exception) else "cut off"
+    # A SystemExit of a function, say, is the end of its item only: a failure as all others.
+    return "cut off" if isinstance(error, CutOff) else type(error).__name__
+
+
+def cut_off(cause: BaseException) -> CutOff:
+    """The exception of an item that did not end by itself, but by `cause`."""
+    error = CutOff("cut off: the fan-out was stopped while it ran")
+    error.__cause__ = cause
+    return error
 
 
 def sentence(error: BaseException) -> str:
@@ -41,6 +54,6 @@ def sentence(error: BaseException) -> str:
     text = str(error)
     if not text:
         return failure(error)
-    if isinstance(error, NamedFailure | TimeoutError):
+    if isinstance(error, NamedFailure | TimeoutError | CutOff):
         return text
     return f"{type(error).__name__}: {text}"

@@ -16,6 +16,7 @@ from types import CoroutineType
 from typing import Any
 
 from ungil._native import Dispatcher, Outcome
+from ungil.fanout._failures import cut_off
 
 try:
     from gevent import monkey
@@ -178,7 +179,7 @@ class Green:
                     'make it an async def, or pass mode="asyncio"'
                 )
         except KeyboardInterrupt as error:
-            self._dispatcher.failed(attempt, error)
+            self._dispatcher.failed(attempt, cut_off(error))
             raise
         except BaseException as error:  # SystemExit, too, is only this item's end
             return self._failed(attempt, number, error)
@@ -192,6 +193,8 @@ class Green:
             return self._dispatcher.succeeded(attempt, value)
 
     def _failed(self, attempt: Outcome, number: int, error: BaseException) -> Outcome | None:
+        if self._closing and isinstance(error, GreenletExit):
+            error = cut_off(error)
         if self._timeout is not None:
             if self._running.get(attempt) != number:
                 return None  # abandoned

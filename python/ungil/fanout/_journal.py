@@ -23,6 +23,7 @@ import stat
 import sys
 from functools import partial
 
+from ungil._native import CutOff
 from ungil.fanout._failures import failure, sentence
 
 TYPE_CHECKING = False
@@ -99,11 +100,11 @@ class Journal:
         error = outcome.exception
         if error is None:
             line = f"{_DONE}{self._key_of(outcome.item)}{_value(outcome.value)}}}\n"
-        elif isinstance(error, Exception):
+        elif not isinstance(error, CutOff):
             why = f'"kind": {_encode(failure(error))}, "error": {_encode(sentence(error))}'
             line = f'{{"ok": false, "key": {self._key_of(outcome.item)}, {why}}}\n'
         else:
-            return  # It was cancelled, or the program ends: nothing is known of the item.
+            return  # Nothing is known of the item.
         self._write(line)
 
     def close(self) -> None:

@@ -42,7 +42,8 @@ class CommonOptions(TypedDict, total=False):
     retries: int
     """How many times a failed item is tried again. 0 by default."""
     rate: float | None
-    """How many items start per second at most. None, the default, sets no limit."""
+    """How many items start per second at most; the first starts at once. None, the default, sets no
+    limit."""
     per_group: int | Mapping[Any, int] | None
     """How many items of one group run at once at most: a number, or a mapping by group. A group
     that the mapping does not name has no limit of its own. None, the default, sets no limit."""
@@ -59,9 +60,11 @@ class Options(CommonOptions, Generic[_Item], total=False):
 
     limit: int | Literal["auto"]
     """How many items run at once at most. "auto", the default, finds out while they run."""
-    retry_if: Callable[[Exception], object] | None
-    """Whether an item that failed with this exception is tried again. None, the default: always."""
-    backoff: Backoff | Callable[[Exception, int], float | None] | None
+    retry_if: Callable[[Any], object] | None
+    """Whether an item that failed with this exception is tried again. None, the default: always.
+    It is asked about each exception that a function raises, also about a SystemExit.
+    """
+    backoff: Backoff | Callable[[Any, int], float | None] | None
     """How long an item waits before it is tried again: a `Backoff`, or a function of the exception
     and of the number of its attempt that returns seconds, or None for what `Backoff()` does. None,
     the default, is `Backoff()`. If the exception is an HTTP response 429 or 503 with Retry-After,

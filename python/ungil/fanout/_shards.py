@@ -15,6 +15,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from ungil._native import Dispatcher, Outcome
@@ -287,9 +288,12 @@ class Shards:
         try:
             result = self._pool.loads(blob)
             if how != VALUE:
-                result, note = result
+                result, note, cause = result
                 if note is not None:
                     result.add_note(note)
+                if cause is not None:
+                    with suppress(Exception):  # it would only have been one more sentence
+                        result.__cause__ = self._pool.loads(cause)
         except Exception as error:
             what = "what the function returned" if how == VALUE else "the exception"
             why = f"{what} cannot be unpickled here: {type(error).__qualname__}: {error}"

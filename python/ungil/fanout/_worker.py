@@ -30,7 +30,7 @@ Loads = Callable[[bytes], Any]
 Batch = list[tuple[int, bytes]]
 
 # How many items have begun, and of those that ended: number, how, and the value, or else the
-# exception with a note on where it was raised.
+# exception with a note on where it was raised, and its cause in bytes of their own.
 Reply = tuple[int, list[tuple[int, int, bytes]]]
 VALUE, ERROR, ABANDONED = range(3)
 
@@ -173,16 +173,27 @@ class Shard:
         """An exception in bytes. It leaves its traceback behind, so it says where it was raised."""
         note = f"raised on {_here()}: {_path(error)}"
         try:
-            blob = self._dumps((error, note))
+            blob = self._dumps((error, note, self._cause(error)))
             # Many can be pickled and not unpickled: those that want more than one argument.
             self._loads(blob)
         except Exception as why:
             refused = NotCarried(f"{_text(error)} (which cannot be pickled: {_text(why)})")
-            return self._dumps((refused, note))
+            return self._dumps((refused, note, None))
+        return blob
+
+    def _cause(self, error: BaseException) -> bytes | None:
+        """That of an exception, which pickle leaves out. If it cannot be carried, it stays here."""
+        if error.__cause__ is None:
+            return None
+        try:
+            blob = self._dumps(error.__cause__)
+            self._loads(blob)
+        except Exception:
+            return None
         return blob
 
     def _not_carried(self, number: int, why: str) -> None:
-        self._reply(number, ERROR, self._dumps((NotCarried(why), None)))
+        self._reply(number, ERROR, self._dumps((NotCarried(why), None, None)))
 
     def _reply(self, number: int, how: int, blob: bytes) -> None:
         with self._lock:

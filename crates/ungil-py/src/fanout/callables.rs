@@ -1,6 +1,6 @@
 //! What a dispatcher asks the user's functions: about an item, and about an exception.
 
-use pyo3::exceptions::{PyBaseException, PyException};
+use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{PyTraverseError, PyVisit};
@@ -8,6 +8,7 @@ use ungil_fanout::attempt::After;
 use ungil_fanout::dispatch::Membership;
 
 use super::hosts::host_of;
+use super::lean::CutOff;
 use super::outcome::Outcome;
 use crate::clock::nanoseconds;
 
@@ -92,8 +93,9 @@ impl Callables {
     }
 
     fn is_worth_another(&self, exception: &Bound<'_, PyBaseException>) -> PyResult<bool> {
-        // SystemExit, KeyboardInterrupt and their like are no failures of a host.
-        if !exception.is_instance_of::<PyException>() {
+        // Whoever has stopped it does not want more of it. A SystemExit is as good a failure as any.
+        if exception.is_instance_of::<CutOff>() || exception.is_instance_of::<PyKeyboardInterrupt>()
+        {
             return Ok(false);
         }
         match &self.retry_if {

@@ -14,7 +14,7 @@ mod slot;
 pub use dispatcher::Dispatcher;
 pub use kept::kept_waiting;
 pub use lean::{
-    Cancelled, Connecting, Connection, Lean, Operation, connect, connect_unix, sleep,
+    Cancelled, Connecting, Connection, CutOff, Lean, Operation, connect, connect_unix, sleep,
     wait_readable, wait_writable,
 };
 pub use outcome::Outcome;

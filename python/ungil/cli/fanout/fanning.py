@@ -12,7 +12,7 @@ from itertools import islice
 from types import FrameType
 
 from ungil.cli.fanout.hosts import Hosts, Interrupted
-from ungil.cli.fanout.outcomes import Printer, Tally
+from ungil.cli.fanout.outcomes import NAMES, Printer, Tally
 from ungil.cli.fanout.targets import is_in_function
 from ungil.cli.streams import fail
 from ungil.errors import Error
@@ -20,7 +20,6 @@ from ungil.fanout import Outcomes
 from ungil.formatting import clock_duration, plural, reason
 
 _AT_ONCE = (signal.SIGTERM, signal.SIGHUP)
-_NAMES = 3
 
 
 class Fanning:
@@ -55,6 +54,7 @@ class Fanning:
                     self._take()
                 except KeyboardInterrupt:
                     at_once = True
+                    self._signals.interrupted()
                     self._outcomes.close()
                     self._take()
         except BrokenPipeError:
@@ -63,10 +63,14 @@ class Fanning:
             pass
         except (Error, OSError) as error:
             problem = error
+            # If it could not be printed, hosts still run.
+            self._leave()
         try:
             status = self._end(time.monotonic() - began, problem)
         except BrokenPipeError:
             return self._nobody_reads()
+        except Error as error:
+            status = _told(problem or error)
         if at_once:
             # Threads that run, and threads of the user's, keep nobody from leaving.
             sys.stdout.flush()
@@ -77,7 +81,8 @@ class Fanning:
     def _take(self) -> None:
         for outcome in self._outcomes:
             self._tally.add(outcome)
-            self._printer.add(outcome)
+            with _printing():
+                self._printer.add(outcome)
 
     def _end(self, seconds: float, problem: Exception | None) -> int:
         """Print the rest; the exit status."""
@@ -97,7 +102,8 @@ class Fanning:
         told += f": {tally}"
         if self._signals.status is not None:
             told += f"\n{self._not_done()}"
-        self._printer.end(told)
+        with _printing():
+            self._printer.end(told)
         if hosts.repeated:
             print(
                 f"ungil: {hosts.name}: {plural(hosts.repeated, 'repeated host')} left out, first "
@@ -124,30 +130,50 @@ class Fanning:
         return f"stopped; not done: {', '.join(parts)}{again}"
 
     def _not_started(self) -> str:
-        hosts = self._hosts
+        hosts, tally = self._hosts, self._tally
         if hosts.path == "-":
-            return "hosts that ungil had not read yet"
-        names = [host.name for host in islice(hosts, _NAMES)]
-        rest = len(names) + sum(1 for _ in hosts)
+            unread = "hosts that ungil had not read yet"
+            return f"{tally.not_started:,} not started, {unread}" if tally.not_started else unread
+        unread = [host.name for host in islice(hosts, NAMES)]
+        rest = tally.not_started + len(unread) + sum(1 for _ in hosts)
         if not rest:
             return "every host had started"
+        names = [*tally.first_not_started, *unread][:NAMES]
         which = ", ".join(names) + (", …" if rest > len(names) else "")
         return f"{rest:,} not started ({which})"
 
     def _nobody_reads(self) -> int:
         """`ungil fanout --json … | head` ends as other commands do."""
-        self._outcomes.stop()
-        self._outcomes.close()
+        self._leave()
         # What is still in the buffer would raise again when Python ends.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
 
+    def _leave(self) -> None:
+        """Ends what runs, without waiting for threads."""
+        self._outcomes.stop()
+        self._outcomes.close()
+
+
+@contextmanager
+def _printing() -> Generator[None]:
+    """Error, with a sentence, where something cannot be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Files have names. What cannot be written to stderr cannot be told there either.
+        where = "the standard output" if error.filename is None else repr(error.filename)
+        raise Error(f"cannot write {where}: {reason(error)}") from error
+
 
 def _told(problem: Exception) -> int:
     """Say what went wrong; the exit status."""
     if isinstance(problem, OSError):
-        return fail(f"{reason(problem)}: {problem.filename!r}", 1)
+        where = "" if problem.filename is None else f": {problem.filename!r}"
+        return fail(f"{reason(problem)}{where}", 1)
     return fail(str(problem), 1)
 
 
@@ -170,6 +196,10 @@ class _Signals:
         self._commands = commands
         self.status: int | None = None
         """What the command exits with if a signal has come."""
+
+    def interrupted(self) -> None:
+        """A KeyboardInterrupt has come, from a handler or from a function of the user's."""
+        self.status = self.status or 128 + signal.SIGINT
 
     @contextmanager
     def handled(self) -> Generator[None]:

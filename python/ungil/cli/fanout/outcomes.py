@@ -8,12 +8,13 @@ until the end is in `gathered.py`, the table in `table.py`.
 from __future__ import annotations
 
 import json
+import math
 import sys
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeGuard, cast
 
 from ungil.cli.fanout.hosts import Host, NoHost
-from ungil.cli.fanout.template import CommandError
-from ungil.fanout import Stopped
+from ungil.cli.fanout.template import CommandError, Unfinished
+from ungil.fanout import CutOff, Stopped
 from ungil.fanout.frontend import failure, sentence
 from ungil.formatting import plural, printable
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ungil.fanout import Outcome
 
 _KINDS = 3
+
+NAMES = 3
+"""How many hosts are named where many are counted."""
 
 
 class Printer(Protocol):
@@ -44,6 +48,9 @@ class Tally:
         self.retried = 0
         self.not_run = 0
         """Waited to be tried again when everything was stopped."""
+        self.not_started = 0
+        """Had come in, and waited for their group or for the rate."""
+        self.first_not_started: list[str] = []
         self.cut = 0
         """Were cancelled while they ran."""
         self.abandoned = 0
@@ -69,10 +76,14 @@ class Tally:
         if error is None:
             self.ok += 1
             self.resumed += outcome.resumed
-        elif isinstance(error, Stopped):
-            self.not_run += 1
-        elif not isinstance(error, Exception):
+        elif isinstance(error, CutOff):
             self.cut += 1
+        elif isinstance(error, Stopped) and outcome.attempts:
+            self.not_run += 1
+        elif isinstance(error, Stopped):
+            self.not_started += 1
+            if self.not_started <= NAMES:
+                self.first_not_started.append(outcome.item.name)
         else:
             name = failure(error)
             self.failures[name] = self.failures.get(name, 0) + 1
@@ -99,12 +110,14 @@ class JsonLines:
         """Print one."""
         error = outcome.exception
         told: dict[str, Any] = {"host": outcome.item.name, "ok": outcome.ok}
-        if isinstance(error, CommandError):
-            told |= {"exit": error.exit, "stdout": error.stdout, "stderr": error.stderr}
-        elif error is None:
+        if error is None:
             told["value"] = outcome.value
-        if error is not None:
-            told |= {"kind": failure(error), "error": said(error)}
+        else:
+            if isinstance(error, CommandError):
+                told["exit"] = error.exit
+            if (texts := printed(outcome)) is not None:
+                told["stdout"], told["stderr"] = texts
+            told |= {"kind": failure(error), "error": said(outcome, error)}
         told["attempts"] = outcome.attempts
         told["started"] = round(outcome.started, 3)
         told["finished"] = round(outcome.finished, 3)
@@ -115,7 +128,7 @@ class JsonLines:
         item: Host | NoHost = outcome.item
         if isinstance(item, Host) and isinstance(item.value, dict):
             told["item"] = item.value
-        print(json.dumps(told, default=repr), flush=True)
+        print(_json(told), flush=True)
 
     def end(self, summary: str) -> None:
         """Say how many on stderr: stdout is for programs."""
@@ -132,7 +145,7 @@ class Tagged:
         self._print(name, remarks(outcome), sys.stderr)
         if error is not None:
             # Of a command that failed, what it says of it has just been printed.
-            text = "" if isinstance(error, CommandError) else details(error)
+            text = "" if isinstance(error, CommandError) else details(outcome, error)
             self._print(name, f"{failure(error)}: {text}" if text else failure(error), sys.stderr)
 
     def end(self, summary: str) -> None:
@@ -150,36 +163,44 @@ class Tagged:
 
 def answer(outcome: Outcome) -> str | None:
     """What a host has answered: the output of a command, what a function has returned, or None."""
-    error, value = outcome.exception, outcome.value
-    if isinstance(error, CommandError):
-        return error.stdout or None
-    if error is not None:
+    value = outcome.value
+    if (texts := printed(outcome)) is not None:
+        return texts[0] if outcome.ok else texts[0] or None
+    if not outcome.ok:
         return None
-    if is_of_command(value):
-        return value["stdout"]
     return "" if value is None else text_of(value)
 
 
 def remarks(outcome: Outcome) -> str:
     """What a command has written to stderr."""
+    texts = printed(outcome)
+    return "" if texts is None else texts[1]
+
+
+def printed(outcome: Outcome) -> tuple[str, str] | None:
+    """What a command has written to stdout and stderr, also if it failed or was ended."""
     error, value = outcome.exception, outcome.value
-    if isinstance(error, CommandError):
-        return error.stderr
-    return value["stderr"] if is_of_command(value) else ""
+    if error is None:
+        return (value["stdout"], value["stderr"]) if is_of_command(value) else None
+    # A timeout has what was ended as its cause.
+    for said in (error, error.__cause__):
+        if isinstance(said, CommandError | Unfinished):
+            return said.stdout, said.stderr
+    return None
 
 
-def said(error: BaseException) -> str:
-    """What an exception says, with its name unless the text says it all."""
+def said(outcome: Outcome, error: BaseException) -> str:
+    """What its exception says, with its name unless the text says it all."""
     if isinstance(error, Stopped):
-        return "waiting for another try"
-    if not isinstance(error, Exception):
+        return "waiting for another try" if outcome.attempts else "not started"
+    if isinstance(error, CutOff):
         return "still running when the fan-out stopped"
     return sentence(error)
 
 
-def details(error: BaseException) -> str:
+def details(outcome: Outcome, error: BaseException) -> str:
     """What it says beside the name of the failure."""
-    name, text = failure(error), said(error)
+    name, text = failure(error), said(outcome, error)
     return "" if text == name else text.removeprefix(f"{name}: ")
 
 
@@ -193,6 +214,36 @@ def text_of(value: object) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value)
+        return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return repr(value)
+
+
+def _json(told: dict[str, Any]) -> str:
+    """A line of JSON, with the `repr` of what that cannot hold."""
+    try:
+        return json.dumps(told, default=repr, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps({name: _held(it) for name, it in told.items()})
+
+
+def _held(value: Any) -> Any:
+    """The same in JSON, with texts for what that has no place for: NaN and tuples as keys, say."""
+    try:
+        return json.loads(json.dumps(_parts_held(value), default=repr))
+    except (TypeError, ValueError, RecursionError):  # it contains itself
+        return repr(value)
+
+
+def _parts_held(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, dict):
+        fields = cast("dict[Any, Any]", value)
+        return {
+            key if isinstance(key, str | int | None) else repr(key): _parts_held(it)
+            for key, it in fields.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_parts_held(it) for it in cast("list[Any]", value)]
+    return value

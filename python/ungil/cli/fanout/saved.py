@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ungil.cli.fanout.template import CommandError
+from ungil.cli.fanout.outcomes import printed
 
 if TYPE_CHECKING:
     from ungil.cli.fanout.outcomes import Printer
@@ -25,15 +25,12 @@ class Saved:
 
     def add(self, outcome: Outcome) -> None:
         """Write one down. OSError if that fails."""
-        said: dict[str, Any] | None = outcome.value
-        error = outcome.exception
-        if isinstance(error, CommandError):
-            said = {"exit": error.exit, "stdout": error.stdout, "stderr": error.stderr}
-        if said is not None:
+        if (texts := printed(outcome)) is not None:
+            stdout, stderr = texts
             name = quote(outcome.item.name, safe=" @:+,=[]")
-            self._write(f"{name}.out", said["stdout"])
-            if said["stderr"]:
-                self._write(f"{name}.err", said["stderr"])
+            self._write(f"{name}.out", stdout)
+            if stderr:
+                self._write(f"{name}.err", stderr)
         self._printer.add(outcome)
 
     def end(self, summary: str) -> None:
@@ -47,6 +44,6 @@ class Saved:
         try:
             part.write_text(text, encoding="utf-8", errors="surrogateescape")
             part.replace(whole)
-        except OSError:
+        except OSError as error:
             part.unlink(missing_ok=True)
-            raise
+            raise OSError(error.errno, error.strerror, str(whole)) from error

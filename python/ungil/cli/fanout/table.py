@@ -17,7 +17,7 @@ from rich.text import Text
 from ungil.cli.fanout.gathered import Outputs
 from ungil.cli.fanout.outcomes import details, is_of_command, text_of
 from ungil.console import line_console
-from ungil.fanout import Stopped
+from ungil.fanout import CutOff, Stopped
 from ungil.fanout.frontend import failure
 from ungil.formatting import clock_duration, plural, printable
 
@@ -121,9 +121,9 @@ class Row:
             self.text = _shortened(_of_success(outcome.value))
         else:
             self.status = failure(error)
-            is_open = isinstance(error, Stopped) or not isinstance(error, Exception)
+            is_open = isinstance(error, Stopped | CutOff)
             self.style = "yellow" if is_open else "red"
-            self.text = _shortened(details(error))
+            self.text = _shortened(details(outcome, error))
 
     def place(self) -> int:
         """Where it was in the input."""
@@ -141,7 +141,7 @@ class _Kind:
         """One more has failed in this way."""
         self.count += 1
         if self.count == 1:
-            text = details(error)
+            text = details(outcome, error)
             self.example = _shortened(f"{outcome.item.name}: {text}" if text else outcome.item.name)
 
 

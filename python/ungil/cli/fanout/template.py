@@ -10,6 +10,7 @@ import signal
 from contextlib import suppress
 
 from ungil.cli import proc
+from ungil.fanout import CutOff
 from ungil.fanout.frontend import NamedFailure
 from ungil.formatting import killed_by
 
@@ -52,6 +53,18 @@ class CommandError(NamedFailure):
         return f"{self.failure}: {said}" if said else self.failure
 
 
+class Unfinished(CutOff):
+    """A command was ended before it ended by itself; what it had printed by then."""
+
+    def __init__(self, stdout: str, stderr: str) -> None:
+        super().__init__(stdout, stderr)
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def __str__(self) -> str:
+        return "cut off: the command was ended"
+
+
 class CommandTemplate:
     """A command with places for a host's fields: `{host}`, or `{}` for the same."""
 
@@ -75,7 +88,7 @@ class CommandTemplate:
     async def __call__(self, fields: "Mapping[str, str]") -> dict[str, object]:
         """Runs it. CommandError if it fails, OSError if it cannot be started.
 
-        When it is cancelled, all processes of its group end.
+        When it is cancelled, all processes of its group end, and it raises Unfinished.
         """
         # Whoever only wants to know how commands fail does not wait for these imports.
         import asyncio
@@ -83,9 +96,10 @@ class CommandTemplate:
         process = _Process(asyncio.get_running_loop(), self.argv(fields))
         try:
             await process.over
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             await process.end()
-            raise
+            printed = process.stdout.text(), process.stderr.text()
+            raise Unfinished(*printed) from cancelled
         finally:
             process.close()
         exit = process.exit

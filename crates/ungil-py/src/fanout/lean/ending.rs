@@ -14,6 +14,14 @@ create_exception!(
      asyncio, asyncio.CancelledError is in its place."
 );
 
+create_exception!(
+    ungil.fanout,
+    CutOff,
+    PyRuntimeError,
+    "The item was running when the fan-out was stopped, and was cancelled.\n\nThe exception that \
+     ended it is its `__cause__`."
+);
+
 /// Why a coroutine was cancelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Why {
@@ -29,6 +37,13 @@ pub type End = Result<Py<PyAny>, PyErr>;
 /// The exception that cancels.
 pub fn cancellation(py: Python<'_>) -> Py<PyBaseException> {
     Cancelled::new_err("").into_value(py)
+}
+
+/// The exception of an item that did not end by itself, with what ended it.
+pub fn cut_off(py: Python<'_>, cause: PyErr) -> Py<PyBaseException> {
+    let error = CutOff::new_err("cut off: the fan-out was stopped while it ran");
+    error.set_cause(py, Some(cause));
+    error.into_value(py)
 }
 
 /// The exception of an item whose time was over, with what its coroutine made of that.

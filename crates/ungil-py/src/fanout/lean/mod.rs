@@ -20,7 +20,7 @@ mod wait_for;
 
 pub use connecting::{Connecting, connect, connect_unix};
 pub use connection::Connection;
-pub use ending::Cancelled;
+pub use ending::{Cancelled, CutOff};
 pub use operation::Operation;
 pub use run::Lean;
 pub use wait_for::{sleep, wait_readable, wait_writable};

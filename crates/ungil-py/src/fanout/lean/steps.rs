@@ -118,8 +118,12 @@ impl Lean {
                 ending::advise(py, &error);
                 if error.is_instance_of::<PyKeyboardInterrupt>(py) {
                     self.raised = Some(error.clone_ref(py));
+                    ending::cut_off(py, error)
+                } else if cancelled.is_some() && error.is_instance_of::<Cancelled>(py) {
+                    ending::cut_off(py, error)
+                } else {
+                    error.into_value(py)
                 }
-                error.into_value(py)
             }
         };
         dispatcher.end_badly(py, outcome, &exception, false, time);
