@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from fanout_contract.modes import THREADS, Way, fanout_threads
-from suite import PATIENCE_S, PROGRAMS
+from suite import PATIENCE_S, PROGRAMS, run_python
 
 from ungil.fanout import Fanout, fanout
 
@@ -134,3 +134,9 @@ def test_the_loop_of_the_program_goes_on_while_threads_work() -> None:
         return turns
 
     assert asyncio.run(program()) == 100
+
+
+def test_what_is_left_at_the_end_of_the_program_is_waited_for() -> None:
+    result = run_python("-X", "dev", PROGRAMS / "fanout_left_in_threads.py")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert sorted(result.stdout.splitlines()) == ["ended 1", "ended 2"]

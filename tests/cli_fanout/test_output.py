@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -214,3 +215,53 @@ def test_no_bar_is_drawn_between_lines_of_json_on_the_same_terminal(start: Start
     terminal = Terminal([*command, "tasks:length"], start)
     assert terminal.end() == 0
     assert "\x1b" not in terminal.seen
+
+
+def test_what_json_has_no_place_for_is_told_as_python_writes_it(ungil: Run) -> None:
+    for name, expected in {
+        "nan": "nan",
+        "not_numbers": {"a": ["nan", "-inf", 1.5], "b": {"c": "inf"}},
+        "odd_keys": {"(1, 2)": [1, "<class 'object'>"], "3": None},
+        "ring": "[[...]]",
+    }.items():
+        outcome = ungil("fanout", "--json", f"tasks:{name}", input="sw1\n")
+        assert outcome.returncode == 0, outcome.stderr
+        told = json.loads(outcome.stdout, parse_constant=_refuse)
+        assert told["value"] == expected
+    assert ungil("fanout", "--tag", "tasks:nan", input="sw1\n").stdout == "sw1: nan\n"
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+@pytest.mark.parametrize("form", ["--json", "--tag", "--gather", "--table"])
+def test_an_output_that_is_full_ends_it_and_is_named(ungil: Run, folder: Path, form: str) -> None:
+    os.mkfifo(folder / "gate")
+    # One thread never ends; with --gather and --table nothing is printed before all have.
+    function = "tasks:reads_gate" if form in ("--json", "--tag") else "tasks:length"
+    with Path("/dev/full").open("w") as full:
+        outcome = ungil(
+            *("fanout", "--hosts", "hosts", form, function),
+            capture_output=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert outcome.returncode == 1
+    sentence = "ungil: cannot write the standard output: no space left on device"
+    assert outcome.stderr.splitlines()[-1] == sentence
+    assert "Traceback" not in outcome.stderr
+
+
+def test_coroutines_end_quietly_when_the_output_is_full(ungil: Run, folder: Path) -> None:
+    write_hosts(folder, 300)
+    with Path("/dev/full").open("w") as full:
+        outcome = ungil(
+            *("fanout", "--hosts", "hosts", "--limit", "300", "--mode", "asyncio"),
+            "tasks:first_ends",
+            capture_output=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert outcome.returncode == 1
+    assert len(outcome.stderr.splitlines()) == 2, outcome.stderr

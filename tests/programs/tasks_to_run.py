@@ -1,6 +1,7 @@
 """Functions and values that `ungil fanout` is told to run."""
 
 import time
+from pathlib import Path
 
 from ungil.fanout import sleep
 
@@ -52,6 +53,35 @@ def third_time(host):
 
 def odd_value(host):
     return {"host": host, "what": object}
+
+
+def nan(host):
+    return float("nan")
+
+
+def not_numbers(host):
+    return {"a": [float("nan"), -float("inf"), 1.5], "b": {"c": float("inf")}}
+
+
+def odd_keys(host):
+    return {(1, 2): (1, object), 3: None}
+
+
+def ring(host):
+    it = []
+    it.append(it)
+    return it
+
+
+def reads_gate(host):
+    if host == "sw2":
+        Path("gate").read_text()
+    return host
+
+
+async def first_ends(host):
+    await sleep(0 if host == "sw1" else 1000)
+    return host
 
 
 def lines(host):

@@ -1,5 +1,8 @@
 """`fanout`: for callers without an event loop."""
 
+import atexit
+from _weakref import ref  # weakref itself takes longer to import than a thousand items to run
+
 from ungil.fanout._collector import expect
 from ungil.fanout._failures import Stopped
 from ungil.fanout._mode import choose_here
@@ -172,6 +175,7 @@ class Outcomes(Generic[_Item, _Value]):
         engine = self._engine
         if engine is None:
             engine = self._engine = _engine(self.mode, self._fn, self._dispatcher, self._plan)
+            _open.add(ref(self, _open.discard))
             self._display = self._plan.show(self._dispatcher, self._items, self._fn)
         while (outcome := self._take()) is None and not self._dispatcher.ended:
             if self._interrupted:
@@ -193,8 +197,8 @@ class Outcomes(Generic[_Item, _Value]):
     def stop(self) -> None:
         """Starts nothing more; what runs goes on to its end, and its outcomes come.
 
-        What waits to be tried again, or for its group, fails with `Stopped`. May be called in the
-        handler of a signal. After it, ending the fan-out does not wait for threads.
+        What waits to be tried again, for its group or for the rate, fails with `Stopped`. May be
+        called in the handler of a signal. After it, ending the fan-out does not wait for threads.
         """
         self._stopped = True
         self._dispatcher.stop(Stopped("not run: the fan-out was stopped before"))
@@ -246,8 +250,9 @@ class Outcomes(Generic[_Item, _Value]):
     def raise_for_failures(self) -> "list[_Value]":
         """Runs what has not run; the values of the outcomes that nobody has taken, in order.
 
-        Raises an ExceptionGroup of all failures, including those taken before. Of more than 10,000
-        failures, it holds the first 10,000 and says how many there were.
+        Raises an ExceptionGroup of all failures, including those taken before; a BaseExceptionGroup
+        if one of them is no Exception, such as a SystemExit. Of more than 10,000 failures, it holds
+        the first 10,000 and says how many there were.
         """
         taken = [] if self._exhausted else list(self)
         if self._failures:
@@ -255,10 +260,22 @@ class Outcomes(Generic[_Item, _Value]):
         return [outcome.unwrap() for outcome in taken]
 
 
+_open: "set[ref[Outcomes]]" = set()
+
+
+@atexit.register
+def _close_all() -> None:
+    # Later, threads stand still for ever, with the locks that they have, and modules are gone.
+    for reference in tuple(_open):
+        if (outcomes := reference()) is not None:
+            outcomes.close()
+
+
 def raise_for_failures(outcomes: "Iterable[Outcome[object, _Value]]") -> "list[_Value]":
     """The values, in order, or an ExceptionGroup of all failures.
 
-    For outcomes that you kept; `Outcomes` has a method of this name for those still to come.
+    For outcomes that you kept; `Outcomes` has a method of this name for those still to come. The
+    group is a BaseExceptionGroup if one of the failures is no Exception, such as a SystemExit.
     """
     if isinstance(outcomes, Outcomes):
         return outcomes.raise_for_failures()  # pyright: ignore[reportUnknownVariableType]
