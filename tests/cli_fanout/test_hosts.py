@@ -112,3 +112,46 @@ def test_an_empty_file_is_told_and_no_failure(ungil: Run, folder: Path) -> None:
     assert outcome.stderr == "ungil: hosts has no hosts\n"
     outcome = ungil("fanout", "tasks:length")
     assert (outcome.returncode, outcome.stderr) == (2, "ungil: the standard input has no hosts\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hosts.json", '["sw1",\n "sw2"]\n'),
+        ("hosts.json", '[\n  {"host": "sw1"}\n]\n'),
+        ("hosts.jsonl", '["sw1", "sw2"]\n'),
+        ("inventory", "[switches]\nsw1\n"),
+    ],
+)
+def test_what_begins_with_a_bracket_is_no_file_of_hosts(
+    ungil: Run, folder: Path, name: str, text: str
+) -> None:
+    (folder / name).write_text(text)
+    outcome = ungil("fanout", "--hosts", name, "tasks:length")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (
+        2,
+        "",
+        f"ungil: {name} begins with '[', which no host does; write one host per line, CSV or JSON "
+        f"lines (of a JSON array, jq -c '.[]' {name} makes these)\n",
+    )
+
+
+def test_an_address_in_brackets_is_a_host_and_a_section_is_not(ungil: Run) -> None:
+    text = "[2001:db8::1]:8080\n[::1]\n[switches]\n"
+    outcome = ungil("fanout", "--json", "--", "echo", "{}", input=text)
+    assert outcome.returncode == 1
+    told = {it["host"]: it for it in jsons(outcome.stdout)}
+    assert told["[::1]"]["ok"]
+    assert told["[2001:db8::1]:8080"]["ok"]
+    assert told["the standard input, line 3"]["error"] == "'[switches]' begins with '['"
+
+
+def test_two_columns_of_one_name_are_refused(ungil: Run, folder: Path) -> None:
+    (folder / "hosts.csv").write_text("host,ip, host\nsw1,1,sw2\n")
+    outcome = ungil("fanout", "--hosts", "hosts.csv", "tasks:fields")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (
+        2,
+        "",
+        "ungil: the first line of hosts.csv names the field 'host' more than once; give each "
+        "column a name of its own\n",
+    )

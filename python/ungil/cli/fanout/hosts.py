@@ -16,6 +16,8 @@ import codecs
 import csv
 import io
 import json
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +41,10 @@ _WIDE_MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+
+
+# The address of a host in IPv6, as in URLs. What else begins so is an array, or a section.
+_ADDRESS = re.compile(r"\[[0-9A-Fa-f:.]*:[^]]*\]")
 
 
 class Host:
@@ -110,6 +116,7 @@ class Hosts:
         self._file = self._opened()
         self._begin = self._first_bytes()
         self.format = format or self._recognised()
+        self._refuse_brackets()
         self._number = 0
         self._lines = self._numbered()
         self._hosts = self._each_once()
@@ -197,6 +204,16 @@ class Hosts:
             return _SUFFIXES[suffix]
         return "jsonl" if self._begin.lstrip().startswith(b"{") else "lines"
 
+    def _refuse_brackets(self) -> None:
+        begin = self._begin.strip()
+        if self.format == "csv" or not _is_in_brackets(begin.decode(errors="replace")):
+            return
+        array = "hosts.json" if self.path == "-" else self.path
+        raise UsageError(
+            f"{self.name} begins with '[', which no host does; write one host per line, CSV or "
+            f"JSON lines (of a JSON array, jq -c '.[]' {shlex.quote(array)} makes these)"
+        )
+
     def _read(self, most: int) -> bytes:
         try:
             self._waits = True
@@ -238,6 +255,8 @@ class Hosts:
                 f"{len(words)} words, but a line is one host; for several fields, use CSV or JSON "
                 "lines"
             )
+        if _is_in_brackets(words[0]):
+            raise _Mistake(f"{words[0]!r} begins with '['")
         name = _checked(words[0])
         return Host(name, {"host": name}, name)
 
@@ -251,6 +270,12 @@ class Hosts:
                 raise UsageError(
                     f"the first line of {self.name} names the fields {', '.join(names)}, "
                     "and none of them is host"
+                )
+            twice = next((name for name in names if name and names.count(name) > 1), None)
+            if twice is not None:
+                raise UsageError(
+                    f"the first line of {self.name} names the field {twice!r} more than once; give "
+                    "each column a name of its own"
                 )
             return names
         raise UsageError(f"{self.name} is empty, but the first line of CSV names the fields")
@@ -303,6 +328,10 @@ def _decoded_header(line: bytes, name: str) -> str:
         return _decoded(line)
     except _Mistake as mistake:
         raise UsageError(f"the first line of {name} is {mistake}") from None
+
+
+def _is_in_brackets(text: str) -> bool:
+    return text.startswith("[") and _ADDRESS.match(text) is None
 
 
 def _checked(name: str) -> str:
