@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from ungil.fanout import CommonOptions, Fanout, Mode, Options, fanout
+from ungil.fanout import Backoff, CommonOptions, Fanout, Mode, Options, fanout
 from ungil.fanout._plan import MODES, OPTIONS, Plan
 from ungil.fanout.nornir import RunnerOptions, UngilRunner
 
@@ -94,3 +96,66 @@ def test_the_list_of_options_costs_a_fan_out_no_time() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"timeout": "3"}, "timeout='3' is not a number of seconds"),
+        ({"rate": "x"}, "rate='x' is not a number of starts a second"),
+        ({"retries": "2"}, "retries='2' is not a whole number"),
+        ({"retries": 1.5}, "retries=1.5 is not a whole number"),
+        (
+            {"per_group": "a", "group": str},
+            "per_group='a' is neither a whole number nor a mapping of groups to whole numbers",
+        ),
+        (
+            {"retry_if": 3},
+            "retry_if=3 cannot be called: give a function that tells whether an exception is worth "
+            "another try",
+        ),
+        (
+            {"group": 3},
+            "group=3 cannot be called: give a function that returns the group of an item",
+        ),
+        (
+            {"journal": "done", "key": "host"},
+            "key='host' cannot be called: give a function that returns the key of an item",
+        ),
+        (
+            {"progress": 3},
+            "progress=3 is neither True nor a function that is called with a Progress",
+        ),
+    ],
+)
+@pytest.mark.parametrize("call", [fan_out, Fanout])
+def test_what_is_of_another_type_is_refused_in_a_sentence(
+    call: Callable[..., object], options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(TypeError) as refused:
+        call(**options)
+    assert str(refused.value) == sentence
+
+
+def test_a_number_is_a_number_of_any_type() -> None:
+    options: dict[str, Any] = {
+        "timeout": Decimal(60),
+        "rate": Fraction(10_000),
+        "retries": True,
+        "backoff": Backoff(Decimal(0), factor=Fraction(1), most=1, jitter=0),  # pyright: ignore[reportArgumentType]
+    }
+    assert [outcome.value for outcome in fanout(itself, [1], **options)] == [1]
+
+
+def test_a_limit_of_a_group_that_is_no_number_is_told_with_its_group() -> None:
+    options: dict[str, Any] = {"group": str, "per_group": {"1": "a"}}
+    with pytest.raises(TypeError, match=r"^per_group\['1'\]='a' is not a whole number$"):
+        list(fanout(itself, [1], **options))
+
+
+def test_a_backoff_of_texts_is_refused_in_a_sentence() -> None:
+    first: Any = "1"
+    with pytest.raises(TypeError, match=r"^backoff's first='1' is not a number$"):
+        Backoff(first)
+    with pytest.raises(TypeError, match=r"^backoff's jitter='1' is not a number$"):
+        Backoff(jitter=first)

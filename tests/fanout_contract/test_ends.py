@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from fanout_contract.items import Waiting, one_group
-from fanout_contract.modes import Mode
+from fanout_contract.modes import Mode, Way
 
-from ungil.fanout import Backoff, Outcomes, Stopped
+from ungil.fanout import Backoff, CutOff, Outcomes, Progress, Stopped
 
 
 def leave(outcomes: Outcomes[Any, Any], how: str) -> None:
@@ -116,3 +116,56 @@ def test_a_fan_out_can_be_stopped_before_it_began(mode: Mode) -> None:
     outcomes = mode.fanout(mode.itself, range(10))
     outcomes.stop()
     assert list(outcomes) == []
+
+
+def test_what_was_cancelled_as_it_ran_was_cut_off_and_others_have_ended_by_themselves(
+    mode: Mode,
+) -> None:
+    never = mode.event()
+    mode.release(never)
+    began: list[int] = []
+
+    async def fn(number: int) -> int:
+        began.append(number)
+        if number == 0:
+            while len(began) < 3:
+                await mode.sleep(0.001)
+            return number
+        try:
+            await never.wait()
+        finally:
+            if number == 1:
+                raise SystemExit("while it cleaned up")
+        return number
+
+    seen: list[Progress] = []
+    outcomes = mode.fanout(fn, range(3), limit=3, in_order=False, progress=seen.append)
+    assert next(outcomes).value == 0
+    outcomes.close()
+    left, other = sorted(outcomes, key=lambda outcome: outcome.index)
+    assert isinstance(left.exception, SystemExit)
+    if not mode.cancels:
+        assert other.value == 2
+        return
+    assert isinstance(other.exception, CutOff)
+    assert isinstance(other.exception.__cause__, BaseException)
+    assert seen[-1].failures == {"SystemExit": 1, "cut off": 1}
+
+
+def test_the_end_of_the_input_does_not_wait_for_the_rate(way: Way) -> None:
+    # Another start would be allowed in eleven days.
+    async def fn(number: int) -> int:
+        return number
+
+    [outcome] = way.outcomes(fn, [7], rate=1e-6)
+    assert outcome.value == 7
+
+
+def test_what_waits_for_the_rate_does_not_run_when_all_is_stopped(mode: Mode) -> None:
+    async def fn(number: int) -> int:
+        return number
+
+    outcomes = mode.fanout(fn, [1, 2, 3], rate=1e-6)
+    assert next(outcomes).value == 1
+    outcomes.stop()
+    assert [(type(it.exception), it.attempts) for it in outcomes] == [(Stopped, 0)]

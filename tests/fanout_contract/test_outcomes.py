@@ -288,3 +288,9 @@ def test_functions_do_not_see_what_others_set_in_their_context(isolating: Way) -
         outcomes = isolating.outcomes(fn, range(6), limit=limit)
         assert values(outcomes) == [("the caller's", f"item {item}") for item in range(6)]
     assert variable.get() == "the caller's"
+
+
+def test_none_is_no_input(way: Way) -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError, match="'NoneType' object is not iterable"):
+        way.outcomes(way.mode.itself, nothing)

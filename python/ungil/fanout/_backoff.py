@@ -5,6 +5,7 @@ from ungil.fanout._retry_after import too_much
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 
 class Backoff:
@@ -14,7 +15,7 @@ class Backoff:
     before, at most `most` seconds. The share `jitter` of each wait (0 to 1) is random, so that
     items that failed together are not tried again together.
 
-    Raises ValueError for an impossible number.
+    Raises ValueError for an impossible number, and TypeError for what is none.
     """
 
     __slots__ = ("factor", "first", "jitter", "most")
@@ -32,8 +33,12 @@ class Backoff:
         self, first: float = 0.1, *, factor: float = 2.0, most: float = 30.0, jitter: float = 0.5
     ) -> None:
         for name, value, least in (("first", first, 0), ("most", most, 0), ("factor", factor, 1)):
+            if not is_number(value):
+                raise TypeError(f"backoff's {name}={value!r} is not a number")
             if not value >= least:
                 raise ValueError(f"backoff's {name}={value!r} is below {least}")
+        if not is_number(jitter):
+            raise TypeError(f"backoff's jitter={jitter!r} is not a number")
         if not 0 <= jitter <= 1:
             raise ValueError(f"backoff's jitter={jitter!r} is not a number from 0 to 1")
         self.first = first
@@ -48,15 +53,20 @@ class Backoff:
         )
 
 
+def is_number(value: object) -> bool:
+    """Whether it is one, of whatever type: numpy's and `Decimal` are as good as a float."""
+    return hasattr(value, "__float__")
+
+
 def waiting(
-    own: "Callable[[Exception, int], float | None] | None",
-) -> "Callable[[Exception, int], tuple[float, bool] | None]":
+    own: "Callable[[Any, int], float | None] | None",
+) -> "Callable[[BaseException, int], tuple[float, bool] | None]":
     """The seconds that a failed item waits, and whether `own`, the user's function, says so.
 
     None where the `Backoff` decides.
     """
 
-    def wait(error: Exception, attempt: int) -> tuple[float, bool] | None:
+    def wait(error: BaseException, attempt: int) -> tuple[float, bool] | None:
         if own is not None and (seconds := own(error, attempt)) is not None:
             if not 0 <= seconds < float("inf"):
                 raise ValueError(

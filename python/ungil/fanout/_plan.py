@@ -3,15 +3,17 @@
 import sys
 
 from ungil._native import Dispatcher
-from ungil.fanout._backoff import Backoff, waiting
+from ungil.fanout._backoff import Backoff, is_number, waiting
 from ungil.fanout._ceiling import ceiling
 from ungil.fanout._failures import failure
 from ungil.fanout._retry_after import too_much
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Mapping
     from typing import Any, Literal
+
+    from typing_extensions import TypeIs
 
     from ungil.fanout._journal import Journal
     from ungil.fanout._options import Options
@@ -66,10 +68,10 @@ class Plan:
         refuse_others(options, OPTIONS)
         self.limit = options.get("limit", "auto")
         self.mode = options.get("mode", "auto")
-        self.timeout = options.get("timeout")
+        self.timeout = _number("timeout", options.get("timeout"), "seconds")
         self.retries = options.get("retries", 0)
         self.retry_if = options.get("retry_if")
-        self.rate = options.get("rate")
+        self.rate = _number("rate", options.get("rate"), "starts a second")
         self.per_group = options.get("per_group")
         self.group = options.get("group")
         self.engine = options.get("engine")
@@ -98,6 +100,7 @@ class Plan:
             raise ValueError(f'limit={self.limit!r} is neither "auto" nor a positive whole number')
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
+        self._check_types()
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout={self.timeout!r} is not a number of seconds above 0")
         if self.retries < 0:
@@ -109,7 +112,7 @@ class Plan:
                 f"per_group={self.per_group!r} needs group, a function that returns the group of "
                 "an item"
             )
-        if isinstance(self.per_group, int) and self.per_group < 1:
+        if not _is_mapping(self.per_group) and self.per_group is not None and self.per_group < 1:
             raise ValueError(f"per_group={self.per_group!r} is below 1")
         if self.key is not None and self.journal is None:
             raise ValueError("key needs journal, the file that records items by their keys")
@@ -122,6 +125,28 @@ class Plan:
                     f"mode={self.mode!r} cannot be used with an engine: "
                     "its workers run async functions on asyncio and others in threads"
                 )
+
+    def _check_types(self) -> None:
+        if not _is_whole(self.retries):
+            raise TypeError(f"retries={self.retries!r} is not a whole number")
+        if not (self.per_group is None or _is_whole(self.per_group) or _is_mapping(self.per_group)):
+            raise TypeError(
+                f"per_group={self.per_group!r} is neither a whole number nor a mapping of groups "
+                "to whole numbers"
+            )
+        for name, what in (
+            ("retry_if", "tells whether an exception is worth another try"),
+            ("group", "returns the group of an item"),
+            ("key", "returns the key of an item"),
+        ):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise TypeError(f"{name}={value!r} cannot be called: give a function that {what}")
+        if not (isinstance(self.progress, bool | None) or callable(self.progress)):
+            raise TypeError(
+                f"progress={self.progress!r} is neither True nor a function that is called with a "
+                "Progress"
+            )
 
     def open_journal(self, fn: "Callable[..., Any]") -> "Journal | None":
         """The journal of what `fn` does; raises what `Journal` raises."""
@@ -149,14 +174,18 @@ class Plan:
 
     def dispatcher(
         self,
-        items: "Iterable[Any] | None",
+        items: "Any",
         *,
         mode: str,
         in_order: bool,
         window: int = WINDOW,
         journal: "Journal | None" = None,
+        is_fed: bool = False,
     ) -> Dispatcher:
-        """What says which of the items may run now; without items, they are put into it."""
+        """What says which of the items may run now. If it `is_fed`, they are put into it.
+
+        TypeError if the items are none, and it is not fed.
+        """
         backoff = self.backoff
         rate = self.rate
         retry_if = self.retry_if
@@ -171,7 +200,7 @@ class Plan:
             hosts = self._opening == "hosts" or hasattr(items, "keys")
             opening = ("hosts" if hosts else "unknown", mode == "threads")
         return Dispatcher(
-            None if items is None else iter(items),
+            None if is_fed else iter(items),
             limit=limit,
             opening=opening,
             window=window,
@@ -201,7 +230,7 @@ class Plan:
             return None
         if per_group is None:
             return lambda item: (group(item), sys.maxsize)  # only for limit="auto"
-        if isinstance(per_group, int):
+        if not _is_mapping(per_group):
             return lambda item: (group(item), per_group)
 
         def membership(item: "Any") -> "tuple[Hashable, int] | None":
@@ -209,6 +238,8 @@ class Plan:
             most = per_group.get(name)
             if most is None:
                 return name, sys.maxsize
+            if not _is_whole(most):
+                raise TypeError(f"per_group[{name!r}]={most!r} is not a whole number")
             if most < 1:
                 raise ValueError(f"per_group[{name!r}]={most!r} is below 1, so {item!r} cannot run")
             return name, most
@@ -223,16 +254,33 @@ def refuse_others(options: "Iterable[str]", known: "tuple[str, ...]") -> None:
             raise TypeError(f"there is no option {name!r}; the options are {', '.join(known)}")
 
 
+def _number(name: str, value: "Any", what: str) -> float | None:
+    """A number of any type as one of Python's, or None."""
+    if value is None or isinstance(value, int | float):
+        return value
+    if not is_number(value):
+        raise TypeError(f"{name}={value!r} is not a number of {what}")
+    return float(value)
+
+
+def _is_whole(value: object) -> bool:
+    return hasattr(value, "__index__")
+
+
+def _is_mapping(value: object) -> "TypeIs[Mapping[Any, int]]":
+    return hasattr(value, "keys") and hasattr(value, "get")
+
+
 def _is_limit(limit: object) -> bool:
     return limit == "auto" or (isinstance(limit, int) and limit >= 1)
 
 
 def _unless_of_engine(
-    retry_if: "Callable[[Exception], object] | None",
-) -> "Callable[[Exception], object]":
+    retry_if: "Callable[[Any], object] | None",
+) -> "Callable[[Any], object]":
     from ungil.errors import EngineError
 
-    def worth_another(error: Exception) -> object:
+    def worth_another(error: BaseException) -> object:
         # What kills its worker or cannot be pickled would do so again.
         return not isinstance(error, EngineError) and (retry_if is None or retry_if(error))
 

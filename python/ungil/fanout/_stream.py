@@ -112,11 +112,12 @@ class _Stream:
         comes_slowly = isinstance(items, AsyncIterable)
         self._journal = plan.open_journal(fn)
         self._dispatcher = plan.dispatcher(
-            None if comes_slowly else items,
+            items,
             mode=mode,
             in_order=False,
             window=_WINDOW,
             journal=self._journal,
+            is_fed=comes_slowly,
         )
         if plan.engine is not None:
             from ungil.fanout import _engine as engines
