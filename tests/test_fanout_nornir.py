@@ -286,6 +286,23 @@ def test_what_would_end_the_program_is_the_failure_of_its_host() -> None:
         assert [entry[1] for entry in pages[name]] == ["started", "completed"]
 
 
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_the_subtasks_before_a_system_exit_have_their_results(timeout: float | None) -> None:
+    def leaves(task: Task) -> None:
+        task.run(plain)
+        raise SystemExit("enough")
+
+    async def leaves_async(task: HostTask) -> None:
+        await task.arun(plain_async)
+        raise SystemExit("enough")
+
+    for task, subtask in ((leaves, "plain"), (leaves_async, "plain_async")):
+        result = nornir(UngilRunner(timeout=timeout)).run(task)
+        for name in NAMES:
+            assert [one.name for one in result[name]] == [task.__name__, subtask]
+            assert isinstance(result[name].exception, SystemExit)
+
+
 def test_what_a_processor_raises_is_raised_after_everything_has_run() -> None:
     class Broken(Diary):
         def task_instance_completed(self, task: Task, host: Host, result: MultiResult) -> None:

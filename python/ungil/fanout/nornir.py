@@ -171,8 +171,9 @@ class _Run:
             self.function = self._start
 
     def _start(self, host: "Host") -> MultiResult:
+        task = self._new(host)
         try:
-            results = self._new(host).start(host)
+            results = task.start(host)
             returned = results[0].result
             if type(returned) is CoroutineType:
                 returned.close()
@@ -182,11 +183,14 @@ class _Run:
         except Exception as error:
             self.errors.append(error)
             raise
+        except BaseException:  # as SystemExit, which nornir makes no result of
+            self._begun[host.name] = task
+            raise
         return _succeeded(results)
 
     async def _astart(self, host: "Host") -> MultiResult:
+        task = self._new(host)
         try:
-            task = self._new(host)
             task.begin(host)
             try:
                 value = await task.task(task, **task.params)
@@ -195,6 +199,9 @@ class _Run:
             results = task.end(value)
         except Exception as error:
             self.errors.append(error)
+            raise
+        except BaseException:
+            self._begun[host.name] = task
             raise
         return _succeeded(results)
 
