@@ -142,6 +142,7 @@ __all__ = [
     "set_frozen_views",
     "set_process_policy",
     "set_proxy",
+    "set_stand_in",
     "set_values",
     "set_watch",
     "sleep",
@@ -1163,6 +1164,13 @@ def set_watch(watch: Callable[[int], Callable[[], object] | None]) -> None:
 
 def leave_transaction(number: int) -> None:
     """Undo the transaction with this number, if it is under way in this thread."""
+
+def set_stand_in(stand_in: Callable[[object, int], tuple[object, ...] | None]) -> None:
+    """Declare the function that finds stand-ins of keys, once.
+
+    It gets an object and its hash, and returns a tuple with its stand-in, an empty one if no stored
+    key can equal the object, or None if only comparing with each tells.
+    """
 
 def set_values(
     apart: Callable[[object], tuple[int, bool, object, object] | str],

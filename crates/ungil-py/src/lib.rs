@@ -102,7 +102,7 @@ mod _native {
     use super::share::{
         Deque, Dict, Heap, Held, List, ListIterator, Set, Transaction, Walk, after_fork_in_child,
         after_fork_in_parent, before_fork, is_shared, leave_transaction, receive_handle,
-        send_handle, set_proxy, set_values, set_watch,
+        send_handle, set_proxy, set_stand_in, set_values, set_watch,
     };
     #[pymodule_export]
     use super::share::{

@@ -14,6 +14,7 @@ use ungil_heap::value::{Cell, Value};
 
 use super::errors::raised;
 use super::extension::{self, Taken};
+use super::frozen;
 
 /// What is nested deeper than this is compared by Python.
 const DEEPEST_PLAIN: usize = 8;
@@ -66,7 +67,7 @@ pub fn simple<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
 
 /// As [`simple`], also of tuples of such values, and of an extension: of what equals whatever its
 /// value equals, so that it can be looked for in the heap. `None` for what may have an opinion of its
-/// own, and for frozensets, which equal shared sets.
+/// own, for frozensets, which equal shared sets, and for what is frozen, which equals builtins.
 pub fn plain<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     plain_in(given, DEEPEST_PLAIN)
 }
@@ -81,6 +82,9 @@ fn plain_in<'a>(given: &Bound<'_, PyAny>, levels: usize) -> PyResult<Option<Valu
         let items: PyResult<Option<Vec<_>>> =
             items.iter().map(|item| plain_in(&item, levels)).collect();
         return Ok(items?.map(Value::Tuple));
+    }
+    if frozen::is(given) {
+        return Ok(None);
     }
     Ok(match extension::take(given)? {
         Taken::Value(value) => Some(value),

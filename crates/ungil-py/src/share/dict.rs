@@ -20,7 +20,7 @@ use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::parked::{self, Park, Parked};
 use super::proxy::{Held, Hold};
-use super::slots;
+use super::{slots, sought};
 
 /// The proxy of a shared dict.
 #[pyclass(
@@ -35,7 +35,7 @@ use super::slots;
 pub struct Dict(pub Hold);
 
 impl Dict {
-    /// Calls `with` with a key.
+    /// Calls `with` with a key that may be stored.
     #[inline]
     fn with_key<T>(
         &self,
@@ -50,13 +50,37 @@ impl Dict {
         with(&finished(&draft, &[]))
     }
 
+    /// Calls `with` with a key that is looked for; the default if none here equals it.
+    #[inline]
+    fn with_known<T: Default>(
+        &self,
+        key: &Bound<'_, PyAny>,
+        with: impl FnOnce(&Value<'_>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        if let Some(value) = simple(key)? {
+            return with(&value);
+        }
+        let mut drafts = Drafts::new(&self.0.shared);
+        match sought::known(&mut drafts, key, || self.all_keys(key.py()))? {
+            Some(draft) => with(&finished(&draft, &[])),
+            None => Ok(T::default()),
+        }
+    }
+
+    /// All keys, of one moment.
+    fn all_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (heap, at) = (&self.0.shared.heap, self.0.at);
+        let all = || dict::batch(heap, at, &mut Cursor::default(), usize::MAX);
+        self.0.snapshot(py, || Ok(all()?.into_iter().map(|(key, _)| key).collect()))
+    }
+
     #[inline]
     fn find<'py>(
         &self,
         py: Python<'py>,
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.with_key(key, |key| {
+        self.with_known(key, |key| {
             let (heap, at) = (&self.0.shared.heap, self.0.at);
             match dict::get(heap, at, key).map_err(raised)? {
                 None => Ok(None),
@@ -86,7 +110,7 @@ impl Dict {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.with_key(key, |key| {
+        self.with_known(key, |key| {
             dict::contains(&self.0.shared.heap, self.0.at, key).map_err(raised)
         })
     }
@@ -115,7 +139,7 @@ impl Dict {
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        let deleted = self.with_key(key, |key| {
+        let deleted = self.with_known(key, |key| {
             dict::delete(&self.0.shared.heap, self.0.at, key).map_err(raised)
         })?;
         if deleted { Ok(()) } else { Err(missing(key)) }
@@ -130,7 +154,7 @@ impl Dict {
     ) -> PyResult<Bound<'py, PyAny>> {
         let at = self.0.at;
         let value = self
-            .with_key(key, |value| self.0.take_out(key.py(), |op| dict::pop_in(op, at, value)))?;
+            .with_known(key, |value| self.0.take_out(key.py(), |op| dict::pop_in(op, at, value)))?;
         value.or(default.into()).ok_or_else(|| missing(key))
     }
 

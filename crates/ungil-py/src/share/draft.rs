@@ -19,6 +19,7 @@ use super::buffer::Buffer;
 use super::convert::simple;
 use super::errors::raised;
 use super::extension::{self, Taken};
+use super::frozen;
 use super::proxy::{Shared, hold};
 use super::queue;
 use super::structs::{self, Struct};
@@ -65,6 +66,8 @@ pub struct Drafts<'a, 'py> {
     path: Vec<Step<'py>>,
     /// How many tuples and frozensets the one is in that is looked at.
     nested: usize,
+    /// Whether that is a key, or in one.
+    is_key: bool,
 }
 
 /// From a container to what is in it.
@@ -79,7 +82,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
     /// For values that go to this heap.
     pub fn new(shared: &'a Arc<Shared>) -> Self {
         let (new, kept, path) = (Vec::new(), Vec::new(), Vec::new());
-        Self { shared, new, seen: HashMap::new(), kept, path, nested: 0 }
+        Self { shared, new, seen: HashMap::new(), kept, path, nested: 0, is_key: false }
     }
 
     /// The draft of a Python object, which stays alive as long as the drafts do.
@@ -106,6 +109,12 @@ impl<'a, 'py> Drafts<'a, 'py> {
         }
         if let Ok(members) = given.cast_exact::<PyFrozenSet>() {
             return self.nested(given.py(), |drafts| drafts.frozen_set(members));
+        }
+        // As a value it stays where it is; as a key it is found by what it equals.
+        if self.is_key
+            && let Some(ordinary) = frozen::ordinary(given)?
+        {
+            return self.draft(&ordinary);
         }
         let _deeper = Deeper::new(given.py())?;
         let number = self.new.len();
@@ -176,7 +185,9 @@ impl<'a, 'py> Drafts<'a, 'py> {
         }
         let made = self.new.len();
         // First, because Python's hash of a nested tuple looks at no stack; it needs less than this.
+        self.is_key = true;
         let draft = self.draft(given);
+        self.is_key = false;
         let is_too_deep = |error: &PyErr| error.is_instance_of::<PyRecursionError>(given.py());
         if !draft.as_ref().is_err_and(is_too_deep) {
             // Python says so of its own containers, and their proxies of theirs.

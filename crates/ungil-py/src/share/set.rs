@@ -11,6 +11,7 @@ use super::convert::simple;
 use super::draft::{Draft, Drafts, finished};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
+use super::sought;
 use crate::guarded::of_one_moment;
 
 /// The proxy of a shared set.
@@ -182,22 +183,12 @@ impl Set {
         Ok(values)
     }
 
-    /// The draft of what may be a member. An object that cannot be shared may still equal a member
-    /// (as one of a subclass of `str` does), and then stands for it.
+    /// The draft of what may be a member.
     fn look<'a, 'py>(
         &'a self,
         drafts: &mut Drafts<'a, 'py>,
         given: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Draft<'a>>> {
-        if let Some(draft) = drafts.draft_known(given)? {
-            return Ok(Some(draft));
-        }
-        let hash = given.hash()?;
-        for member in self.members(given.py())? {
-            if member.hash()? == hash && member.eq(given)? {
-                return drafts.draft_key(&member).map(Some);
-            }
-        }
-        Ok(None)
+        sought::known(drafts, given, || self.members(given.py()))
     }
 }

@@ -13,6 +13,7 @@ use ungil_heap::value::{Cell, Value};
 
 use super::errors::raised;
 use super::iterator::{FrozenIterator, Part};
+use super::key::key;
 use super::made::Class;
 use super::object;
 use super::opened::Opened;
@@ -138,12 +139,16 @@ impl Dict {
     }
 
     /// The number of the entry with a key. What no dict can have as a key is refused.
-    pub fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
-        let Some(value) = range::key(key)? else { return Ok(None) };
-        match &self.shape {
-            Shape::Table(table) => self.opened.frozen.find(table, &value).map_err(raised),
-            Shape::Record(record) => Ok(self.opened.frozen.find_field(record, &value)),
+    pub fn find(&self, given: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        let frozen = &self.opened.frozen;
+        let by_value = |value: &Value<'_>| match &self.shape {
+            Shape::Table(table) => frozen.find(table, value).map_err(raised),
+            Shape::Record(record) => Ok(frozen.find_field(record, value)),
+        };
+        if let Some(value) = convert::simple(given)? {
+            return by_value(&value);
         }
+        key(given)?.find(self.len(), by_value, |number| self.key(given.py(), number))
     }
 
     #[inline]

@@ -15,8 +15,8 @@ use ungil_heap::stack;
 use ungil_heap::value::Cell;
 
 use super::errors::{raised, raised_at};
+use super::key;
 use super::opened::{self, Opened};
-use super::{dict, list, range, set};
 use crate::share::convert::simple;
 use crate::share::extension::{self, Taken};
 use crate::share::{errors, guarded, handle};
@@ -103,8 +103,7 @@ fn is_container(given: &Bound<'_, PyAny>) -> bool {
 
 /// Whether it is frozen already, or in a heap: its `copy()` is an ordinary one.
 fn is_other_container(given: &Bound<'_, PyAny>) -> bool {
-    let is_frozen = dict::is(given) || list::is(given) || set::is(given);
-    is_frozen || handle::is_shared(given) && given.hasattr("copy").unwrap_or(false)
+    super::is(given) || handle::is_shared(given) && given.hasattr("copy").unwrap_or(false)
 }
 
 /// Why something could not be frozen.
@@ -268,12 +267,9 @@ impl<'py> Freezing<'py, '_> {
     fn key(&mut self, draft: &mut Draft, key: &Bound<'py, PyAny>) -> Done<()> {
         let value = match simple(key)? {
             Some(value) => Some(value),
-            None => range::hashed(key)?,
+            None => key::hashed(key)?,
         };
-        let Some(value) = value else {
-            let name = key.get_type().name()?;
-            return Err(Failure::unfit(format!("a key or member is of type {name}")));
-        };
+        let Some(value) = value else { return Err(unfit_key(key)?) };
         self.writer.key(draft, &value).map_err(|error| (self.failed)(error).into())
     }
 
@@ -290,6 +286,17 @@ impl<'py> Freezing<'py, '_> {
         }
         Ok(())
     }
+}
+
+/// Why something is no key, with what to do if that is known.
+fn unfit_key(key: &Bound<'_, PyAny>) -> PyResult<Failure> {
+    if let Taken::Unfit(reason) = extension::take(key)?
+        && let Some(reason) = reason.strip_prefix("it is a ")
+    {
+        return Ok(Failure::unfit(format!("a key or member is a {reason}")));
+    }
+    let name = key.get_type().name()?;
+    Ok(Failure::unfit(format!("a key or member is of type {name}")))
 }
 
 /// What one level takes of the stack, in levels of a value: the functions of PyO3 are large.

@@ -60,6 +60,11 @@ pub fn is(object: &Bound<'_, PyAny>) -> bool {
     LISTS.is(object) || TUPLES.is(object)
 }
 
+/// Whether it is one of a tuple.
+pub fn is_tuple(object: &Bound<'_, PyAny>) -> bool {
+    TUPLES.is(object)
+}
+
 /// A new view, as a reference; null with an exception if that fails.
 pub fn new(
     py: Python<'_>,

@@ -4,6 +4,7 @@ mod dict;
 mod errors;
 mod freezing;
 mod iterator;
+mod key;
 mod list;
 mod made;
 mod object;
@@ -19,8 +20,14 @@ use pyo3::types::PyTypeMethods;
 
 pub use freezing::freeze;
 pub use iterator::FrozenIterator;
+pub use key::ordinary;
 pub use opened::open_frozen;
 pub use sharing::{frozen_parts, receive_frozen, set_frozen_views};
+
+/// Whether an object is a view of what is frozen.
+pub fn is(object: &Bound<'_, PyAny>) -> bool {
+    dict::is(object) || list::is(object) || set::is(object)
+}
 
 /// Adds the classes of what is frozen.
 pub fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {

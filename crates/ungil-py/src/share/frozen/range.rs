@@ -1,19 +1,18 @@
-//! Keys from one to another, in their order; and which objects can be keys.
+//! Keys from one to another, in their order.
 
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyFrozenSet, PyList, PyListMethods, PyString, PyTuple};
+use pyo3::types::{PyList, PyListMethods};
 use ungil_frozen::frozen::Table;
 use ungil_frozen::table::Sorted;
-use ungil_heap::value::Value;
 
 use super::errors::raised;
 use super::iterator::FrozenIterator;
+use super::key::{Key, key};
 use super::object;
 use super::opened::Opened;
-use crate::share::convert;
 
 /// A range of keys, as it was asked for.
 pub struct Asked<'py> {
@@ -63,7 +62,7 @@ pub fn of_table<'py>(
                     let text = format!("{border:?} cannot be compared with these keys");
                     PyTypeError::new_err(text)
                 };
-                let value = convert::plain(border)?.ok_or_else(incomparable)?;
+                let Key::Value(value) = key(border)? else { return Err(incomparable()) };
                 let rank = opened.frozen.rank(table, &value, included).map_err(raised)?;
                 rank.ok_or_else(incomparable)
             };
@@ -103,51 +102,4 @@ pub fn of_few<'py>(keys: &Bound<'py, PyAny>, asked: &Asked<'py>) -> PyResult<Bou
         found.reverse()?;
     }
     Ok(found.try_iter()?.into_any())
-}
-
-/// The value of a key that is looked for; `None` if nothing frozen equals it.
-///
-/// # Errors
-/// `TypeError` for what cannot be hashed, as dicts and sets have it.
-pub fn key<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
-    if let Some(value) = convert::simple(given)? {
-        return Ok(Some(value));
-    }
-    // It may have an opinion of its own.
-    given.hash()?;
-    if let Some(value) = hashed(given)? {
-        return Ok(Some(value));
-    }
-    // A string of numpy is one of Python, and an integer of numpy equals one.
-    if let Ok(text) = given.cast::<PyString>() {
-        return Ok(text.to_str().ok().map(|text| Value::Str(text.as_bytes().to_vec().into())));
-    }
-    let Ok(number) = given.py().import("operator")?.call_method1("index", (given,)) else {
-        return Ok(None);
-    };
-    if number.eq(given)? {
-        convert::simple(&number).map(|value| value.map(Value::into_owned))
-    } else {
-        Ok(None)
-    }
-}
-
-/// As [`convert::plain`], also of frozensets.
-pub fn hashed<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
-    let all = |items: Bound<'_, PyAny>| -> PyResult<Option<Vec<Value<'a>>>> {
-        ungil_heap::stack::check(0).map_err(crate::share::errors::raised)?;
-        let mut values = Vec::new();
-        for item in items.try_iter()? {
-            let Some(value) = hashed(&item?)? else { return Ok(None) };
-            values.push(value.into_owned());
-        }
-        Ok(Some(values))
-    };
-    if given.cast_exact::<PyTuple>().is_ok() {
-        return Ok(all(given.clone())?.map(Value::Tuple));
-    }
-    if given.cast_exact::<PyFrozenSet>().is_ok() {
-        return Ok(all(given.clone())?.map(Value::FrozenSet));
-    }
-    convert::plain(given)
 }

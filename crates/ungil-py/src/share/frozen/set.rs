@@ -13,11 +13,13 @@ use ungil_heap::value::{Cell, Value};
 
 use super::errors::raised;
 use super::iterator::FrozenIterator;
+use super::key::key;
 use super::made::Class;
 use super::object;
 use super::opened::Opened;
 use super::range;
 use super::sharing::{self, Parts};
+use crate::share::convert;
 
 /// The view of a frozen set.
 #[pyclass(frozen, generic, subclass, module = "ungil._native", name = "FrozenSetView")]
@@ -38,6 +40,11 @@ pub fn class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
 /// Whether an object is such a view.
 pub fn is(object: &Bound<'_, PyAny>) -> bool {
     CLASS.is(object)
+}
+
+/// Whether it is one of a frozenset.
+pub fn is_frozenset(object: &Bound<'_, PyAny>) -> bool {
+    is(object) && object.cast::<Set>().is_ok_and(|set| set.get().is_frozenset)
 }
 
 /// A new view, as a reference; null with an exception if that fails.
@@ -105,8 +112,20 @@ impl Set {
             };
             return Ok(found.map_err(raised)?.is_some());
         }
-        let Some(value) = range::key(member)? else { return Ok(false) };
-        Ok(frozen.find(&self.table, &value).map_err(raised)?.is_some())
+        let by_value = |value: &Value<'_>| frozen.find(&self.table, value).map_err(raised);
+        if let Some(value) = convert::simple(member)? {
+            return Ok(by_value(&value)?.is_some());
+        }
+        let py = member.py();
+        // As for a builtin set, the frozenset is meant that equals it.
+        let as_frozenset = |set| py.get_type::<PyFrozenSet>().call1((set,));
+        let member = &match member.cast::<PySet>() {
+            Ok(set) => as_frozenset(set)?,
+            Err(_) => member.clone(),
+        };
+        let found =
+            key(member)?.find(self.table.len, by_value, |number| self.member(py, number))?;
+        Ok(found.is_some())
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> FrozenIterator {
