@@ -8,6 +8,8 @@ import dataclasses
 import json
 import pprint
 import random
+from collections import Counter, OrderedDict
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,14 +40,49 @@ class Interface:
     __array_interface__ = None
 
 
+class Series:
+    """As pandas says that it becomes an array."""
+
+    def __array__(self) -> Any:
+        return numpy.zeros(1)
+
+
+class Frame(Series):
+    """As pandas and polars say that there are columns."""
+
+    def __dataframe__(self) -> None:
+        """Return the columns."""
+
+
+class Text(str):
+    pass
+
+
+class Stamp(datetime):
+    pass
+
+
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
         (Point(1), "it is of type Point; declare the class with @share.struct instead of @datacl"),
         (Path("x"), "it is of type PosixPath; share str() of it, or wrap it in share.Pickled"),
         (Interface(), "it is of type Interface; copy it into the heap with share.array(...)"),
+        (Series(), "it is of type Series; copy it into the heap with share.array(...)"),
         (Pair(1, 2), "it is of type Pair; share tuple() of it, or wrap it in share.Pickled"),
-        (object(), "it is of type object; declare its class with @share.struct, or wrap it in sh"),
+        (object(), "it is of type object; declare its class with @share.struct if it is yours, s"),
+        (Counter("a"), "it is of type Counter; share dict() of it, or wrap it in share.Pickled"),
+        (
+            OrderedDict[str, int](),
+            "it is of type OrderedDict; share dict() of it, or wrap it in share.Pic",
+        ),
+        (Text("x"), "it is of type Text; share str() of it, or wrap it in share.Pickled"),
+        (Stamp(2024, 1, 1), "it is of type Stamp; share a plain datetime, or wrap it in share.Pi"),
+        (Frame(), "it is of type Frame; share a dict of its columns, each as a list or as share."),
+        (numpy.int64(7), "it is a numpy scalar, of type int64; use its item() instead"),
+        (numpy.float64(7), "it is a numpy scalar, of type float64; use its item() instead"),
+        (numpy.bool_(1), f"it is a numpy scalar, of type {numpy.bool_.__name__}; use its item()"),
+        (numpy.str_("x"), "it is a numpy scalar, of type str_; use its item() instead"),
     ],
 )
 def test_a_refusal_names_the_place_and_the_remedy(
@@ -57,6 +94,15 @@ def test_a_refusal_names_the_place_and_the_remedy(
     with pytest.raises(TypeError) as refusal:
         heap.root["x"] = given
     assert str(refusal.value).startswith(f"the object cannot be shared: {remedy}")
+
+
+def test_what_a_refusal_of_a_numpy_scalar_says_is_right(heap: share.Heap) -> None:
+    for scalar in numpy.int64(7), numpy.float64(0.5), numpy.bool_(True), numpy.str_("x"):
+        heap.root["x"] = scalar.item()
+        assert heap.root["x"] == scalar
+        for given in {"x": [scalar]}, {scalar: 1}, {scalar}:
+            with pytest.raises(TypeError, match=r"is a numpy scalar, of type .*use its item\(\)"):
+                share.freeze(given)
 
 
 def test_an_object_of_another_heap_is_refused_with_what_to_do(heap: share.Heap) -> None:

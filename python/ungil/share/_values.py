@@ -11,11 +11,13 @@ Of subclasses only members of enums are values: what else a subclass adds would 
 import os
 import sys
 from array import array
+from collections import deque
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import Enum, EnumType, Flag
 from fractions import Fraction
+from functools import lru_cache
 from pickle import dumps, loads
 from typing import Any, Final, TypeAlias, cast, final
 from uuid import UUID, SafeUUID
@@ -257,21 +259,49 @@ def _member(given: Enum) -> Parts:
     return _MEMBER, False, payload, payload
 
 
-def _refused(class_: type) -> str:
+# What arrays have, and pandas' series.
+_ARRAYS: Final = ("__array_interface__", "__array__")
+# What a subclass of one of these becomes when the builtin is called.
+_BUILTINS: Final[tuple[type, ...]] = (
+    *(dict, list, tuple, set, frozenset, deque, str, bytes, int, float, complex),
+    *(Decimal, Fraction),
+)
+# What a subclass of one of these has to be made anew as, a `datetime` before a `date`.
+_TIMES: Final[tuple[type, ...]] = (datetime, date, time, timedelta)
+
+
+def _base(class_: type, known: tuple[type, ...]) -> type | None:
+    return next((base for base in known if issubclass(class_, base)), None)
+
+
+# What is only looked for as a key is asked about again and again.
+@lru_cache(256)
+def _refused(class_: type[Any]) -> str:
     """Say that a type is not known, and what to do with an object of it."""
+    name = class_.__name__
+    if any((base.__module__, base.__name__) == ("numpy", "generic") for base in class_.__mro__):
+        # Not share.array(): of an integer it would make as many zeros.
+        return f"it is a numpy scalar, of type {name}; use its item() instead"
+    builtin = _base(class_, _BUILTINS)
+    times = _base(class_, _TIMES)
     if hasattr(class_, "__dataclass_fields__"):
         remedy = "declare the class with @share.struct instead of @dataclass"
-    elif hasattr(class_, "__array_interface__") or class_ in (array, memoryview, bytearray):
+    elif hasattr(class_, "__dataframe__"):
+        remedy = "share a dict of its columns, each as a list or as share.array(...)"
+    elif class_ is bytearray:
+        remedy = "copy it into the heap with share.buffer(...)"
+    elif class_ in (array, memoryview) or any(hasattr(class_, name) for name in _ARRAYS):
         # A slice of a shared array is of this type, too: it would be copied unasked.
-        name = "buffer" if class_ is bytearray else "array"
-        remedy = f"copy it into the heap with share.{name}(...)"
+        remedy = "copy it into the heap with share.array(...)"
     elif hasattr(class_, "__fspath__"):
         remedy = "share str() of it"
-    elif issubclass(class_, tuple):
-        remedy = "share tuple() of it"
+    elif builtin is not None:
+        remedy = f"share {builtin.__name__}() of it"
+    elif times is not None:
+        remedy = f"share a plain {times.__name__}"
     else:
-        remedy = "declare its class with @share.struct"
-    return f"it is of type {class_.__name__}; {remedy}, or wrap it in share.Pickled"
+        remedy = "declare its class with @share.struct if it is yours, share its parts"
+    return f"it is of type {name}; {remedy}, or wrap it in share.Pickled"
 
 
 def _apart(given: object) -> Parts | str:
