@@ -226,6 +226,84 @@ def test_rows_without_items_are_counted(heap: share.Heap) -> None:
         whole.extend_by(bytes(24), 2)
 
 
+ROW_MISTAKES: list[tuple[Any, Any, str, Any, type[Exception], str]] = [
+    ((0, 3), "f8", "append", [7], ValueError, r"\[7\] is not of shape \(3,\)"),
+    ((0, 3), "f8", "append", 5, ValueError, r"5 is not of shape \(3,\)"),
+    ((0, 3), "f8", "append", [1, 2], ValueError, r"\[1, 2\] is not of shape \(3,\)"),
+    ((0, 3), "f8", "append", [[1, 2, 3]], ValueError, r"is not of shape \(3,\)"),
+    ((0, 3), "f8", "append", np.float64(5), ValueError, r"a row of shape \(\) does not fit"),
+    ((0, 3), "f8", "append", np.zeros(1), ValueError, r"a row of shape \(1,\) does not fit"),
+    ((0, 3), "f8", "append", np.zeros((1, 3)), ValueError, "does not fit the rows of the array"),
+    ((0, 3), "?", "append", [True], ValueError, "does not fit the rows of the array"),
+    ((0, 2), [("a", "i4")], "append", [(1,)], ValueError, "does not fit the rows of the array"),
+    ((0, 3), "u1", "append", [1.9, 1, 2], TypeError, "float"),
+    ((0, 3), "u1", "append", [300, 1, 2], OverflowError, "greater than maximum"),
+    ((0, 3), "f8", "extend", [1, 2, 3], ValueError, r"1 is not of shape \(3,\)"),
+    ((0, 3), "f8", "extend", [[1, 2, 3], [4]], ValueError, r"\[4\] is not of shape \(3,\)"),
+    (0, "f8", "extend", [1, [2]], ValueError, r"\[2\] is not of shape \(\)"),
+    (0, "f8", "extend", 7, TypeError, "not as int"),
+    (0, "f8", "extend", iter([7]), TypeError, "not as list_iterator"),
+    (0, "f8", "extend", ["x"], TypeError, "must be real number, not str"),
+    (0, "u1", "extend", np.array([300, -1]), OverflowError, "-1 does not fit"),
+    (0, "u1", "extend", np.array([300]), OverflowError, "300 does not fit"),
+    (0, "u1", "extend", [300], OverflowError, "greater than maximum"),
+    (0, "u1", "extend", np.array([1.9, np.nan]), TypeError, "items of dtype float64 do not"),
+    (0, "u1", "extend", [1.9], TypeError, "float"),
+    (0, "i8", "extend", np.array([1 << 63], "u8"), OverflowError, "9223372036854775808 does not"),
+    (0, ">i4", "extend", [1.9], TypeError, "items of dtype float64 do not become >i4"),
+    (0, "f8", "extend", np.array([1j]), TypeError, "items of dtype complex128 do not"),
+    (0, "?", "extend", np.array(["x"]), TypeError, "items of dtype <U1 do not become bool"),
+]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "name", "given_", "error", "said"), ROW_MISTAKES)
+def test_rows_that_do_not_fit_are_refused_as_a_whole(
+    heap: share.Heap,
+    shape: Any,
+    dtype: Any,
+    name: str,
+    given_: object,
+    error: type[Exception],
+    said: str,
+) -> None:
+    a = shared(heap, shape, dtype)
+    with pytest.raises(error, match=said):
+        getattr(a, name)(given_)
+    assert len(a) == 0
+
+
+ROWS_TAKEN: list[tuple[Any, Any, Any, list[Any]]] = [
+    ((0, 3), "f8", [[1, 2, 3], (4, 5, 6)], [[1, 2, 3], [4, 5, 6]]),
+    ((0, 2), "u1", [np.array([1, 2]), [np.int64(3), True]], [[1, 2], [3, 1]]),
+    ((0, 2, 2), "i4", [[[1, 2], [3, 4]]], [[[1, 2], [3, 4]]]),
+    ((0, 2), "?", [[1, 0], [0, 7]], [[True, False], [False, True]]),
+    ((0, 3), "f8", [], []),
+    ((0, 0), "f8", [[], []], [[], []]),
+    (0, "f8", (1, 2.5), [1, 2.5]),
+    (0, "i4", bytearray(b"ab"), [97, 98]),
+    (0, "u1", np.array([0, 255]), [0, 255]),
+    (0, "f4", np.array([0.5, 2]), [0.5, 2]),
+    (0, "f8", np.array([3]), [3]),
+    (0, "c16", [1, 2j], [1, 2j]),
+    (0, "?", np.array([2, 0]), [True, False]),
+    (0, ">i4", [5], [5]),
+    (0, "S3", [b"ab"], [b"ab"]),
+    (0, [("a", "i4"), ("b", "f8")], [(1, 2.5)], [(1, 2.5)]),
+]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "given_", "kept"), ROWS_TAKEN)
+def test_rows_of_other_forms_and_dtypes_are_taken_where_no_value_changes(
+    heap: share.Heap, shape: Any, dtype: Any, given_: Any, kept: list[Any]
+) -> None:
+    a, b = shared(heap, shape, dtype), shared(heap, shape, dtype)
+    a.extend(given_)
+    assert a.tolist() == kept
+    for row in given_:
+        b.append(row)
+    assert b.tolist() == kept
+
+
 def test_adds_of_several_processes_are_exact_while_the_array_grows(heap: share.Heap) -> None:
     a = shared(heap, 2, "int32")
 
@@ -462,6 +540,10 @@ a[1] = 2.5
 a.append(4)
 a.extend([5.5, 6])
 assert a.add(0, 1) == 0 and a.tolist() == list(a) == [1, 2.5, 0, 4, 5.5, 6]
+rows = heap.share(share.array((0, 2), "float64"))
+rows.append([1, 2])
+rows.extend([[3, 4], (5, 6)])
+assert rows.tolist() == [[1, 2], [3, 4], [5, 6]]
 m = heap.share(share.array(memoryview(bytes(range(6))).cast("B", (2, 3))))
 assert m[1, 2] == 5 and memoryview(m).shape == (2, 3)
 memoryview(a)[0] = 8

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, Self, SupportsIndex, cast
 
 from ungil import _native
-from ungil.share import _formats
+from ungil.share import _formats, _rows
 from ungil.share._handle import Handled, named
 
 # Of more items, `repr` tells the shape alone.
@@ -90,27 +90,22 @@ class array(Handled, _native.SharedArray):
         return np.asarray(view.toreadonly() if readonly else view)
 
     def extend(self, rows: object) -> None:
-        """Add rows at the end, in one step: an array of them, or a list of numbers.
+        """Add rows at the end, in one step: an array of them, or a list of numbers or of rows.
 
         Others see them when all of them are there. Raises ValueError if they are of another
-        shape, TypeError if they cannot be of this dtype.
+        shape, TypeError if they cannot be of this dtype, OverflowError for a number out of its
+        range.
         """
-        wanted = (self.format, self.itemsize)
-        source = _formats.source(rows, wanted, lambda: self.dtype)
-        shape = source.shape or ()
-        if shape[1:] != self.shape[1:] or not shape:
-            raise ValueError(
-                f"rows of shape {shape[1:]} do not fit the rows of the array, which have"
-                f" {self.shape[1:]}"
-            )
-        self.extend_by(source, shape[0])
+        source, count = _rows.rows(rows, self.shape[1:], self._format(), lambda: self.dtype)
+        self.extend_by(source, count)
 
     def _append_row(self, row: object) -> None:
         """Add one row, or an item that is no plain number; what `append` calls."""
-        np = _formats.numpy("a row of several items")
-        made = np.empty((1, *self.shape[1:]), self.dtype)
-        made[0] = row
+        made = _rows.row(row, self.shape[1:], self._format(), lambda: self.dtype)
         self.extend_by(made, 1)
+
+    def _format(self) -> _formats.Format:
+        return self.format, self.itemsize
 
     def _part(self, key: object) -> Any:
         """Return what is no plain number; what `[]` calls."""
