@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import signal
@@ -94,6 +95,51 @@ def test_what_a_heap_returns_is_of_the_class_and_shared(heap: share.Heap) -> Non
     ann.is_overdrawn = True
     assert ann.is_overdrawn
     assert ann.balance == -1
+
+
+@share.struct
+class Visits:
+    name: str
+    hits: int = field(init=False, default=0)
+    limit: int = 9
+
+
+@share.struct
+class Own:
+    """With an `__init__` of its own, which leaves a field as it is."""
+
+    name: str
+    hits: int = 5
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("class_", [Visits, Own])
+def test_a_field_that_is_given_no_value_has_its_default(
+    heap: share.Heap, class_: Any, is_shared: bool
+) -> None:
+    local = class_("n")
+    hits = 0 if class_ is Visits else 5
+    assert local == class_("n")
+    assert f"hits={hits}" in repr(local)
+    made = shared(heap, local) if is_shared else local
+    assert made.hits == hits
+    assert share.incr(made, "hits") == made.hits == hits + 1
+    assert copy.copy(made).hits == hits + 1
+
+
+def test_a_default_of_a_wrong_type_is_named_with_its_field() -> None:
+    @share.struct
+    class Wrong:
+        hits: int = field(init=False, default=cast(int, "none"))
+        rest: int = field(init=False)
+
+    with pytest.raises(TypeError, match=r"Wrong\.hits must be int, not str"):
+        _ = Wrong().hits
+    with pytest.raises(AttributeError, match=r"Wrong\.rest has no value"):
+        _ = Wrong().rest
 
 
 def test_an_heir_has_the_fields_of_both_and_super_works(heap: share.Heap) -> None:

@@ -111,9 +111,13 @@ impl Struct {
                 hold.object(py, &read().map_err(raised)?, read)
             }
             Place::Local(values) => {
-                local(values, |values| values.get(index)?.as_ref().map(|value| value.clone_ref(py)))
-                    .map(|value| value.into_bound(py))
-                    .ok_or_else(|| self.unset(py, index))
+                let value = |values: &mut Vec<Option<Py<PyAny>>>| {
+                    values.get(index)?.as_ref().map(|value| value.clone_ref(py))
+                };
+                match local(values, value) {
+                    Some(value) => Ok(value.into_bound(py)),
+                    None => self.unset(py, index),
+                }
             }
         }
     }
@@ -136,15 +140,21 @@ impl Struct {
         }
     }
 
-    fn unset(&self, py: Python<'_>, index: usize) -> PyErr {
+    /// The value of a field that `__init__` gave none: its default, which a dataclass keeps as an
+    /// attribute of the class.
+    #[cold]
+    fn unset<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         let schema = self.schema.get();
-        match schema.field(index) {
-            Ok(field) => {
-                let (name, field) = (&schema.name, field.name.bind(py));
-                PyAttributeError::new_err(format!("{name}.{field} has no value"))
+        let name = schema.field(index)?.name.bind(py);
+        if let Some(class) = schema.class.get(py) {
+            let fields = class.bind(py).getattr("__dataclass_fields__")?;
+            let default = fields.get_item(name)?.getattr("default")?;
+            if !default.is(&py.import("dataclasses")?.getattr("MISSING")?) {
+                schema.check(index, &default)?;
+                return Ok(default);
             }
-            Err(error) => error,
         }
+        Err(PyAttributeError::new_err(format!("{}.{name} has no value", schema.name)))
     }
 }
 
@@ -230,7 +240,7 @@ pub fn struct_cas(
     match &object.place {
         Place::Shared(hold) => {
             let mut drafts = Drafts::new(&hold.shared);
-            let old = drafts.draft_key(old)?;
+            let old = drafts.draft_old(old)?;
             let old = finished(&old, &[]);
             put(&hold.shared, new, |new| {
                 structs::compare_and_set(
