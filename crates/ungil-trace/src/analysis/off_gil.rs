@@ -48,23 +48,45 @@ const DISK: [&str; 19] = [
 const READS: [&str; 8] =
     ["read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev"];
 
-/// The functions of Python's own in which a thread waits for something to do, as file and function.
-const IDLE: [(&str, &str); 12] = [
+/// The functions in which a thread waits for something to do, as file and function: the loops of
+/// pools and servers, and of the threads and processes that serve pools or watch over others.
+const IDLE: [(&str, &str); 24] = [
     ("concurrent/futures/thread.py", "_worker"),
+    ("concurrent/futures/process.py", "_process_worker"),
+    ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
+    ("concurrent/futures/process.py", "_queue_management_worker"),
+    ("loky/process_executor.py", "_process_worker"),
+    ("loky/process_executor.py", "wait_result_broken_or_wakeup"),
     ("multiprocessing/pool.py", "worker"),
     ("multiprocessing/pool.py", "_handle_tasks"),
     ("multiprocessing/pool.py", "_handle_results"),
     ("multiprocessing/pool.py", "_handle_workers"),
+    ("multiprocessing/forkserver.py", "main"),
+    ("multiprocessing/resource_tracker.py", "main"),
+    ("loky/backend/resource_tracker.py", "main"),
+    ("multiprocessing/managers.py", "serve_client"),
+    ("multiprocessing/managers.py", "serve_forever"),
+    ("tqdm/_monitor.py", "run"),
     ("socketserver.py", "serve_forever"),
     ("asyncio/base_events.py", "_run_once"),
+    ("anyio/_backends/_asyncio.py", "run"),
     ("waitress/task.py", "handler_thread"),
     ("waitress/wasyncore.py", "poll"),
     ("asyncore.py", "poll"),
     ("asyncore.py", "poll2"),
     ("cheroot/workers/threadpool.py", "run"),
 ];
+/// The files through which such a function reads what is to be done from a pipe or a socket.
+const PIPES: [&str; 4] = [
+    "multiprocessing/connection.py",
+    "multiprocessing/queues.py",
+    "loky/backend/queues.py",
+    "selectors.py",
+];
 /// Files of Python's own through which a thread waits for another one.
 const THREADS: [&str; 3] = ["threading.py", "queue.py", "concurrent/futures/_base.py"];
+/// A function that sleeps again and again until others have a result, as file and function.
+const LOOKS_FOR_RESULT: (&str, &str) = ("joblib/parallel.py", "_retrieve");
 
 /// What a thread did, and whether it kept an event loop from going on.
 pub(super) fn what(call: &str, on: &str, frames: &[Frame]) -> (What, bool) {
@@ -77,7 +99,9 @@ pub(super) fn what(call: &str, on: &str, frames: &[Frame]) -> (What, bool) {
     let what = match what {
         What::Lock if waits_for_work(frames) => What::Idle,
         What::Lock if THREADS.iter().any(|file| is_file(innermost, file)) => What::Thread,
+        What::Descriptor | What::Network if reads_work(call, frames) => What::Idle,
         What::Descriptor if POLLS.contains(&call) => of_poll(frames),
+        What::Sleep if is(innermost, LOOKS_FOR_RESULT) => What::Thread,
         What::Network if call.starts_with("accept") => What::Idle,
         other => other,
     };
@@ -123,10 +147,26 @@ fn of_poll(frames: &[Frame]) -> What {
 
 /// Whether the innermost frames, up to the user's own code, are those of a worker without work.
 fn waits_for_work(frames: &[Frame]) -> bool {
-    let inner = frames.iter().take_while(|frame| !is_users(frame));
-    inner.into_iter().any(|frame| {
-        IDLE.iter().any(|(file, function)| name(frame) == *function && is_file(frame, file))
-    })
+    frames.iter().take_while(|frame| !is_users(frame)).any(is_idle)
+}
+
+/// Whether a worker reads its next work, or waits for some to read. A function of Python's own that
+/// it was given to run may read for itself; that is its work.
+fn reads_work(call: &str, frames: &[Frame]) -> bool {
+    let is_pipe = |frame: &&Frame| PIPES.iter().any(|file| is_file(frame, file));
+    let caller = frames.iter().find(|frame| !is_pipe(frame));
+    (matches!(call, "read" | "recvfrom" | "recvmsg") || POLLS.contains(&call))
+        && caller.is_some_and(is_idle)
+}
+
+/// Whether it is a function in which a thread waits for something to do.
+fn is_idle(frame: &Frame) -> bool {
+    IDLE.iter().any(|function| is(frame, *function))
+}
+
+/// Whether a frame is of this function of this file.
+fn is(frame: &Frame, (file, function): (&str, &str)) -> bool {
+    name(frame) == function && is_file(frame, file)
 }
 
 /// Whether a frame is one from which an event loop calls what is to be done.
@@ -229,6 +269,56 @@ mod tests {
         assert_eq!(what("epoll_pwait", "", &frames(&uvloop)), (What::Idle, false));
         let under = ["handle app.py", "run ~asyncio/runners.py"];
         assert_eq!(what("fsync", "", &frames(&under)), (What::Disk, true));
+    }
+
+    #[test]
+    fn what_serves_a_pool_of_processes_is_idle_until_there_is_something_to_do() {
+        let recv = "Connection._recv ~multiprocessing/connection.py";
+        let bytes = "_ConnectionBase.recv_bytes ~multiprocessing/connection.py";
+        let wait = "wait ~multiprocessing/connection.py";
+        let select = "_PollLikeSelector.select ~selectors.py";
+        let epoll = "EpollSelector.select ~selectors.py";
+        let get = "SimpleQueue.get ~multiprocessing/queues.py";
+        let loky = "/x/site-packages/joblib/externals/loky/";
+        let manager = format!(
+            "_ExecutorManagerThread.wait_result_broken_or_wakeup {loky}process_executor.py"
+        );
+        let tracker = format!("main {loky}backend/resource_tracker.py");
+        let loky_worker = format!("_process_worker {loky}process_executor.py");
+        let started = "<module> <string>";
+        for (call, stack) in [
+            (
+                "read",
+                vec![recv, "Pool._handle_results ~multiprocessing/pool.py", "run ~threading.py"],
+            ),
+            ("poll", vec![select, wait, "Pool._handle_workers ~multiprocessing/pool.py"]),
+            ("read", vec![recv, bytes, get, "worker ~multiprocessing/pool.py", "<module> app.py"]),
+            ("read", vec![recv, bytes, get, "_process_worker ~concurrent/futures/process.py"]),
+            ("read", vec![recv, bytes, get, &loky_worker, started]),
+            ("poll", vec![select, wait, &manager, "run ~threading.py"]),
+            ("read", vec!["main ~multiprocessing/resource_tracker.py", started]),
+            ("read", vec![&tracker, started]),
+            ("epoll_wait", vec![epoll, "main ~multiprocessing/forkserver.py", started]),
+            ("futex", vec!["wait ~threading.py", "TMonitor.run /x/site-packages/tqdm/_monitor.py"]),
+            ("read", vec![recv, bytes, "Server.serve_client ~multiprocessing/managers.py"]),
+        ] {
+            let on = if call == "read" { "pipe" } else { "" };
+            assert_eq!(what(call, on, &frames(&stack)), (What::Idle, false), "{stack:?}");
+        }
+        let socket = [recv, bytes, "Server.serve_client ~multiprocessing/managers.py"];
+        assert_eq!(what("read", "socket", &frames(&socket)).0, What::Idle);
+        let work = [recv, bytes, "work app.py", "worker ~multiprocessing/pool.py"];
+        assert_eq!(what("read", "pipe", &frames(&work)).0, What::Descriptor);
+        let builtin = ["mapstar ~multiprocessing/pool.py", "worker ~multiprocessing/pool.py"];
+        assert_eq!(what("read", "pipe", &frames(&builtin)).0, What::Descriptor);
+        let put = ["_send ~multiprocessing/connection.py", "worker ~multiprocessing/pool.py"];
+        assert_eq!(what("write", "pipe", &frames(&put)).0, What::Descriptor);
+    }
+
+    #[test]
+    fn a_client_that_sleeps_until_there_is_a_result_waits_for_others() {
+        let sleeps = ["Parallel._retrieve /x/site-packages/joblib/parallel.py", "main app.py"];
+        assert_eq!(what("clock_nanosleep", "", &frames(&sleeps)), (What::Thread, false));
     }
 
     #[test]
