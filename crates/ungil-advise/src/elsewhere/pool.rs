@@ -1,6 +1,9 @@
 //! A pool of which all threads are inside of their work and off the GIL: what comes then has to wait
 //! for one of them, not for the GIL. A worker that has done its work and finds more at once had a
-//! queue before it.
+//! queue before it. More threads help where these wait for something, and not where they compute.
+//!
+//! The threads of a pool are those that run its loop. One that hands work to a pool, or waits for
+//! its results, is none, nor is a process of a pool of processes.
 
 use super::sight::{Seen, Sight, Told, at, doing, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
@@ -8,21 +11,22 @@ use crate::groups::groups;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, ThreadReport, What};
 
-/// The files of the loops in which the threads of a pool wait for work and do it.
-const POOLS: [&str; 6] = [
-    "concurrent/futures/thread.py",
-    "multiprocessing/pool.py",
-    "anyio/_backends/_asyncio.py",
-    "waitress/task.py",
-    "cheroot/workers/threadpool.py",
-    "gunicorn/workers/gthread.py",
+/// The loops in which the threads of a pool wait for work and do it, as file and function.
+const LOOPS: [(&str, &str); 5] = [
+    ("concurrent/futures/thread.py", "_worker"),
+    ("multiprocessing/pool.py", "worker"),
+    ("anyio/_backends/_asyncio.py", "run"),
+    ("waitress/task.py", "handler_thread"),
+    ("cheroot/workers/threadpool.py", "run"),
 ];
 /// Of a pool that is exhausted at least this part (of 1) of what its threads did is known,
 const KNOWN: f64 = 0.5;
 /// they waited for work for less than this part of it,
 const IDLE: f64 = 0.1;
-/// and were off the GIL at work for at least this part.
+/// and in their work they waited, or computed without the GIL, for at least this part.
 const PART: f64 = 0.5;
+/// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
+const RAN: f64 = 0.8;
 /// What is over in less than this is no incident.
 const LEAST_S: f64 = 0.2;
 
@@ -31,47 +35,7 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     let all = groups(&sight.gil.threads);
     let pools = all.into_iter().filter_map(|group| Pool::of(sight, &group.threads));
     let pool = pools.max_by(|a, b| a.known_s.total_cmp(&b.known_s))?;
-    let worst = pool.worst;
-    let off = worst.off;
-    let mut threads = pool.threads.clone();
-    threads.sort_unstable();
-    let name = &sight.thread(threads[0]).name;
-    let count = threads.len() as u64;
-    let text = format!(
-        "the pool of {name} is exhausted: its {} waited for work for only {}; instead they {} at \
-         {}, {} in {} in all",
-        words::count(count, "thread"),
-        words::part(pool.idle_s, pool.known_s),
-        doing(off),
-        at(off),
-        words::length(pool.worst_s),
-        words::count(pool.worst_times, "look"),
-    );
-    let mut evidence = vec![
-        Evidence::made("observed time of its threads, summed", pool.known_s, Unit::Seconds),
-        Evidence::made("lifetime of its threads, summed", pool.lived_s, Unit::Seconds),
-        Evidence::made("time that they waited for work, summed", pool.idle_s, Unit::Seconds),
-        Evidence::made("time that they were at that line, summed", pool.worst_s, Unit::Seconds),
-        sight.evidence(worst, "time of the thread that was there longest", "total_s"),
-    ];
-    let waiting = sight.seen().filter(|seen| waits_for_result(seen.off));
-    let waiting = waiting.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s));
-    if let Some(seen) = waiting {
-        evidence.push(sight.evidence(seen, "another thread waited for a result", "total_s"));
-    }
-    Some(sight.not_the_gil(Cause::ExhaustedPool, &threads, Told {
-        text,
-        frame: line(off).cloned(),
-        code: Some(format!(
-            "ThreadPoolExecutor(max_workers=...)  # more than {count}, if what they wait for can \
-             serve more at once; or: ungil.fanout.fanout(function, items)"
-        )),
-        sure: Sure::High,
-        because: "a thread without work waits for some, and these rarely did; the trace does not \
-                  show the queue of the pool"
-            .to_owned(),
-        evidence,
-    }))
+    Some(if pool.computes { pool.busy(sight) } else { pool.exhausted(sight) })
 }
 
 struct Pool<'a> {
@@ -82,6 +46,12 @@ struct Pool<'a> {
     known_s: f64,
     /// They waited for work, as far as that is known.
     idle_s: f64,
+    /// Whether they computed without the GIL, instead of waiting for something.
+    computes: bool,
+    /// How long they wanted to run: they had the GIL, or computed without it.
+    wanted_s: f64,
+    /// How long they ran; `None` if that is not known of all.
+    cpu_s: Option<f64>,
     /// The line in which they were longest, with the thread that was there longest.
     worst: Seen<'a>,
     worst_s: f64,
@@ -91,49 +61,193 @@ struct Pool<'a> {
 impl<'a> Pool<'a> {
     /// These threads, if they are those of a pool that is exhausted.
     fn of(sight: &Sight<'a>, threads: &[(usize, &'a ThreadReport)]) -> Option<Self> {
-        let is_pool = |off: &OffGil| off.stack.iter().any(|frame| is_of_pool(frame));
-        let workers: Vec<_> =
-            threads.iter().filter(|(_, thread)| thread.off_gil.iter().any(is_pool)).collect();
-        let places: Vec<usize> = workers.iter().map(|(place, _)| *place).collect();
+        let workers: Vec<_> = threads.iter().filter(|(_, thread)| is_worker(thread)).collect();
+        let mut places: Vec<usize> = workers.iter().map(|(place, _)| *place).collect();
+        places.sort_unstable();
         let seen = || sight.seen().filter(|seen| places.contains(&seen.thread));
         let at_work =
             || seen().filter(|seen| seen.off.what != What::Idle && line(seen.off).is_some());
+        let sum_s = |is_it: &dyn Fn(&OffGil) -> bool| -> f64 {
+            at_work().filter(|seen| is_it(seen.off)).map(|seen| seen.off.total_s).sum()
+        };
         let idle_s: f64 =
             seen().filter(|seen| seen.off.what == What::Idle).map(|seen| seen.off.total_s).sum();
-        let off_s: f64 = at_work().map(|seen| seen.off.total_s).sum();
-        let on_s: f64 = workers.iter().map(|(_, thread)| thread.held_s + thread.waited_s).sum();
+        let computed_s = sum_s(&|off| off.what == What::Computing);
+        let waited_s = sum_s(&|off| off.what != What::Computing);
+        let held_s: f64 = workers.iter().map(|(_, thread)| thread.held_s).sum();
+        let lined_up_s: f64 = workers.iter().map(|(_, thread)| thread.waited_s).sum();
         let lived_s: f64 = workers.iter().map(|(_, thread)| sight.life_s(thread)).sum();
         // Samples may add up to a little more than there was. An empty sum is a negative zero.
-        let (idle_s, known_s) = (idle_s + 0.0, (idle_s + off_s + on_s).min(lived_s));
-        // Threads that compute are at work, too; that is not about what they wait for.
+        let known_s = (idle_s + computed_s + waited_s + held_s + lined_up_s).min(lived_s);
+        let (idle_s, computes) = (idle_s + 0.0, computed_s >= PART * known_s);
+        // Threads that compute with the GIL are at work, too; that is not about what they wait for.
         let is_exhausted = known_s >= LEAST_S.max(KNOWN * lived_s)
             && idle_s < IDLE * known_s
-            && off_s >= PART * known_s;
+            && (computes || waited_s >= PART * known_s);
         if workers.is_empty() || !is_exhausted {
             return None;
         }
+        // What they mostly did is told, and not a line that happens to be longer.
+        let of_it = || at_work().filter(|seen| (seen.off.what == What::Computing) == computes);
         let same = |a: &OffGil, b: &OffGil| a.what == b.what && line(a) == line(b);
-        let sum_s = |of: &OffGil| -> f64 {
-            at_work().filter(|seen| same(seen.off, of)).map(|seen| seen.off.total_s).sum()
-        };
-        let worst = at_work().max_by(|a, b| {
-            sum_s(a.off).total_cmp(&sum_s(b.off)).then(a.off.total_s.total_cmp(&b.off.total_s))
+        let there_s = |of: &OffGil| sum_s(&|off| same(off, of));
+        let worst = of_it().max_by(|a, b| {
+            there_s(a.off).total_cmp(&there_s(b.off)).then(a.off.total_s.total_cmp(&b.off.total_s))
         })?;
-        let there = || at_work().filter(|seen| same(seen.off, worst.off));
+        let there = of_it().filter(|seen| same(seen.off, worst.off));
         Some(Self {
             lived_s,
             known_s,
             idle_s,
-            worst_s: there().map(|seen| seen.off.total_s).sum(),
-            worst_times: there().map(|seen| seen.off.gaps + seen.off.samples).sum(),
+            computes,
+            wanted_s: held_s + computed_s,
+            cpu_s: workers.iter().map(|(_, thread)| thread.cpu_s).sum(),
+            worst_s: there_s(worst.off),
+            worst_times: there.map(|seen| seen.off.gaps + seen.off.samples).sum(),
             worst,
-            threads: places.clone(),
+            threads: places,
         })
+    }
+
+    /// Its threads wait for something in their work: more of them could do more.
+    fn exhausted(&self, sight: &Sight) -> Advice {
+        let count = self.threads.len();
+        let text = format!("the pool of {} is exhausted: {}", self.name(sight), self.did());
+        let mut evidence = self.evidence(sight);
+        let waiting = sight.seen().filter(|seen| waits_for_result(seen.off));
+        let waiting = waiting.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s));
+        if let Some(seen) = waiting {
+            evidence.push(sight.evidence(seen, "another thread waited for a result", "total_s"));
+        }
+        sight.not_the_gil(Cause::ExhaustedPool, &self.threads, Told {
+            text,
+            frame: line(self.worst.off).cloned(),
+            code: Some(format!(
+                "ThreadPoolExecutor(max_workers=...)  # more than {count}, if what they wait for \
+                 can serve more at once; or: ungil.fanout.fanout(function, items)"
+            )),
+            sure: Sure::High,
+            because: "a thread without work waits for some, and these rarely did; the trace does \
+                      not show the queue of the pool"
+                .to_owned(),
+            evidence,
+        })
+    }
+
+    /// Its threads compute side by side: that takes processors, and not threads.
+    fn busy(&self, sight: &Sight) -> Advice {
+        let lacked = self.cpu_s.filter(|cpu_s| *cpu_s < RAN * self.wanted_s);
+        let (why, sure, because) = match (self.cpu_s, lacked) {
+            (_, Some(cpu_s)) => (
+                format!(
+                    "they got a processor for only {} in which they wanted one, so more threads \
+                     would not help",
+                    words::part(cpu_s, self.wanted_s),
+                ),
+                Sure::High,
+                "the kernel counts for how long a thread runs, and these rarely waited for anything",
+            ),
+            (Some(cpu_s), None) => (
+                format!(
+                    "they kept {} processors busy on average, so more threads help only if more \
+                     than these are free",
+                    rounded(cpu_s / self.time_s(sight)),
+                ),
+                Sure::Medium,
+                "these threads rarely waited for anything; the trace does not show how many \
+                 processors were free",
+            ),
+            (None, None) => (
+                "so more threads help only if processors are free".to_owned(),
+                Sure::Medium,
+                "these threads rarely waited for anything; the trace shows neither for how long \
+                 they ran nor how many processors were free",
+            ),
+        };
+        let text = format!("the pool of {} computes: {}; {why}", self.name(sight), self.did());
+        let mut evidence = self.evidence(sight);
+        let wanted = "time that they wanted to run, summed";
+        evidence.push(Evidence::made(wanted, self.wanted_s, Unit::Seconds));
+        let ran = |cpu_s| Evidence::made("time that they ran, summed", cpu_s, Unit::Seconds);
+        evidence.extend(self.cpu_s.map(ran));
+        sight.not_the_gil(
+            Cause::Computing,
+            &self.threads,
+            Told {
+                text,
+                frame: line(self.worst.off).cloned(),
+                code: None,
+                sure,
+                because: because.to_owned(),
+                evidence,
+            },
+        )
+    }
+
+    fn name(&self, sight: &Sight<'a>) -> &'a str {
+        &sight.thread(self.threads[0]).name
+    }
+
+    /// For how long it had threads.
+    fn time_s(&self, sight: &Sight) -> f64 {
+        let threads = || self.threads.iter().map(|&place| sight.thread(place));
+        let start_s = threads().map(|thread| thread.started_s).fold(f64::INFINITY, f64::min);
+        let ends_s = threads().map(|thread| thread.started_s + sight.life_s(thread));
+        ends_s.fold(0.0, f64::max) - start_s
+    }
+
+    /// What its threads did instead of waiting for work.
+    fn did(&self) -> String {
+        format!(
+            "its {} waited for work for only {}; instead they {} at {}, {} in {} in all",
+            words::count(self.threads.len() as u64, "thread"),
+            words::part(self.idle_s, self.known_s),
+            doing(self.worst.off),
+            at(self.worst.off),
+            words::length(self.worst_s),
+            words::count(self.worst_times, "look"),
+        )
+    }
+
+    fn evidence(&self, sight: &Sight) -> Vec<Evidence> {
+        let made = |what: &str, value| Evidence::made(what, value, Unit::Seconds);
+        vec![
+            made("observed time of its threads, summed", self.known_s),
+            made("lifetime of its threads, summed", self.lived_s),
+            made("time that they waited for work, summed", self.idle_s),
+            made("time that they were at that line, summed", self.worst_s),
+            sight.evidence(self.worst, "time of the thread that was there longest", "total_s"),
+        ]
     }
 }
 
-fn is_of_pool(frame: &str) -> bool {
-    POOLS.iter().any(|file| frame.contains(file))
+/// A number of processors: no more digits than it is worth.
+fn rounded(processors: f64) -> String {
+    format!("{processors:.1}")
+}
+
+/// Whether a thread runs the loop of a pool: it is all that the thread was started for. The first
+/// thread of a process may have been forked by one that does, or be all of a process of a pool.
+fn is_worker(thread: &ThreadReport) -> bool {
+    let runs_loop = |off: &OffGil| {
+        let outermost = off.stack.iter().rfind(|frame| !is_of("threading.py", frame));
+        outermost.is_some_and(|frame| is_loop(frame))
+    };
+    !thread.main && thread.off_gil.iter().any(runs_loop)
+}
+
+/// Whether `Class.function (folder/file:line)` is one of [`LOOPS`].
+fn is_loop(frame: &str) -> bool {
+    let name = frame.split(" (").next().and_then(|function| function.rsplit('.').next());
+    LOOPS.iter().any(|(file, function)| name == Some(function) && is_of(file, frame))
+}
+
+/// Whether a frame is in a file of this name, in any folder.
+fn is_of(file: &str, frame: &str) -> bool {
+    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
+    let place = place.rsplit_once(':').map_or(place, |(place, _)| place);
+    let folder = place.strip_suffix(file);
+    folder.is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
 }
 
 fn waits_for_result(off: &OffGil) -> bool {
