@@ -8,7 +8,7 @@ use ungil_simulate::Demand;
 use ungil_trace::report::{Evidence, Finding, GilReport, ProcessReport, Report, ThreadReport, Who};
 
 /// The GIL is a limit if it is contended for more of the time than this; see the finding `none`.
-const LIMIT_SHARE: f64 = 0.2;
+pub const LIMIT_SHARE: f64 = 0.2;
 
 /// One GIL at which threads wait, what is wrong there, and who suffers.
 #[derive(Clone, Debug)]

@@ -11,12 +11,13 @@ const PART: f64 = 0.2;
 const LEAST_S: f64 = 0.2;
 
 /// The worst line of each cause that matters, worst first; `told` are lines of which was told
-/// already.
-pub fn find(sight: &Sight, told: &[String]) -> Vec<Advice> {
+/// already. `has_children` says that the process has started others that compute: to wait for a
+/// process is to wait for those then.
+pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
     let mut lines: Vec<Line> = Vec::new();
     for seen in sight.seen() {
         let Some((cause, frame)) = cause_of(seen.off.what).zip(line(seen.off)) else { continue };
-        if told.contains(frame) {
+        if told.contains(frame) || (cause == Cause::Process && has_children) {
             continue;
         }
         if let Some(line) = lines.iter_mut().find(|it| it.cause == cause && it.frame == frame) {

@@ -5,6 +5,7 @@ mod sight;
 mod event_loop;
 mod pool;
 mod kernel;
+mod processes;
 mod calls;
 mod nothing;
 
@@ -24,10 +25,15 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
         found.extend(event_loop::find(&sight));
         found.extend(pool::find(&sight));
     }
-    // Where the GIL is a limit, waits for something else need not be.
-    for sight in sights().filter(|_| !gil_is_limit) {
-        let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
-        found.extend(calls::find(&sight, &told));
+    if !gil_is_limit {
+        let computing = processes::computing(report);
+        found.extend(processes::say(report, &computing));
+        // Where a GIL is a limit, waits for something else need not be.
+        for sight in sights().filter(|sight| !sight.is_contended()) {
+            let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
+            let has_children = computing.iter().any(|it| it.parent_pid == sight.process.pid);
+            found.extend(calls::find(&sight, &told, has_children));
+        }
     }
     found.truncate(TOLD);
     if found.is_empty() && !gil_is_limit {

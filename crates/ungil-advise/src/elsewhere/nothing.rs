@@ -11,13 +11,23 @@ use ungil_trace::report::{Evidence as Found, Finding, Report};
 const SEEN: f64 = 0.3;
 
 /// What is known, and what is not, of threads that ran without a GIL.
-const PARKS: &str = "every sleep for a lock or a pause was recorded; how long the program was slower \
-                     for them, and what threads did otherwise, the trace does not show";
+fn of_parks(report: &Report) -> String {
+    format!(
+        "{} sleep for a lock or a pause was recorded; how long the program was slower for them, and \
+         what threads did otherwise, the trace does not show",
+        every(report)
+    )
+}
+
+/// Of what was to be recorded.
+fn every(report: &Report) -> &'static str {
+    if report.lost_events == 0 { "every" } else { "not every" }
+}
 
 /// What the finding says, and that nothing else was seen.
 pub fn say(report: &Report) -> Advice {
     let finding = report.findings.first();
-    if let Some(advice) = finding.and_then(without_gil) {
+    if let Some(advice) = finding.and_then(|finding| without_gil(report, finding)) {
         return advice;
     }
     let text = finding.map_or("", |finding| finding.text.as_str());
@@ -55,18 +65,20 @@ pub fn say(report: &Report) -> Advice {
 
 /// How sure it is that there is nothing to gain.
 fn confidence(report: &Report, recorded: bool) -> Confidence {
+    let every = every(report);
     let (level, because) = match unseen(report) {
         _ if !recorded => (Sure::Low, "no GIL was recorded".to_owned()),
-        _ if Sight::all(report).next().is_none() => (Sure::Medium, PARKS.to_owned()),
+        _ if Sight::all(report).next().is_none() => (Sure::Medium, of_parks(report)),
         share if share <= SEEN => {
-            let because = "every wait was recorded, and looks at threads off the GIL found no \
-                           line that took long";
-            (Sure::High, because.to_owned())
+            let because = format!(
+                "{every} wait was recorded, and looks at threads off the GIL found no line that took long"
+            );
+            (Sure::High, because)
         }
         share => {
             let share = words::percent(share);
             let because = format!(
-                "every wait was recorded; what threads did in {share} of their time, off the GIL, \
+                "{every} wait was recorded; what threads did in {share} of their time, off the GIL, \
                  is unknown, because looks seldom catch calls of a few milliseconds"
             );
             (Sure::Medium, because)
@@ -77,7 +89,7 @@ fn confidence(report: &Report, recorded: bool) -> Confidence {
 
 /// What is told where the first finding is of threads that slept for each other without a GIL: what
 /// helps there.
-fn without_gil(finding: &Finding) -> Option<Advice> {
+fn without_gil(report: &Report, finding: &Finding) -> Option<Advice> {
     let cause = match finding.evidence {
         Found::Parked { .. } => Cause::Lock,
         Found::WorldPauses { .. } => Cause::Unknown,
@@ -96,7 +108,7 @@ fn without_gil(finding: &Finding) -> Option<Advice> {
         },
         action: Action::default(),
         gain: None,
-        confidence: Confidence { level: Sure::Medium, because: PARKS.to_owned() },
+        confidence: Confidence { level: Sure::Medium, because: of_parks(report) },
         evidence: vec![Evidence::at("threads slept", finding.cost_s, Unit::Seconds, key)],
         same_as: None,
     })

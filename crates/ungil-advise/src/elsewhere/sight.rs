@@ -3,6 +3,7 @@
 use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
 use crate::functions::short;
 use crate::place::GilPlace;
+use crate::scene::LIMIT_SHARE;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{GilReport, OffGil, ProcessReport, Report, ThreadReport};
 
@@ -87,19 +88,30 @@ impl<'a> Sight<'a> {
         ]
     }
 
-    /// `; the GIL was contended 1 % of the time`.
-    pub fn gil_clause(&self) -> String {
-        let share = (self.gil.contended_s / self.busy_s()).min(1.0);
-        format!("; the GIL was contended for {} of that time", words::percent(share))
+    fn contended_share(&self) -> f64 {
+        (self.gil.contended_s / self.busy_s()).min(1.0)
     }
 
-    /// Advice that it is not the GIL. `text` says what it is.
+    /// Whether threads waited for this GIL for so much of the time that it may well be the GIL.
+    pub fn is_contended(&self) -> bool {
+        self.contended_share() > LIMIT_SHARE
+    }
+
+    /// `; the GIL was contended 1 % of the time`.
+    pub fn gil_clause(&self) -> String {
+        let share = words::percent(self.contended_share());
+        format!("; the GIL was contended for {share} of that time")
+    }
+
+    /// Advice that it is not the GIL, or not only the GIL. `text` says what it is.
     pub fn not_the_gil(&self, cause: Cause, threads: &[usize], told: Told) -> Advice {
         let process = match self.report.processes.len() {
             0 | 1 => String::new(),
             _ => format!(" of pid {}", self.process.pid),
         };
         let groups = crate::groups::groups(&self.gil.threads);
+        let begins =
+            if self.is_contended() { "it is not only the GIL" } else { "it is not the GIL" };
         let is_it = |group: &crate::groups::Group| {
             group.threads.len() == threads.len()
                 && group.threads.iter().all(|(place, _)| threads.contains(place))
@@ -108,7 +120,7 @@ impl<'a> Sight<'a> {
         Advice {
             kind: Kind::NotTheGil,
             cause: Some(cause),
-            text: format!("it is not the GIL{process}: {}{}", told.text, self.gil_clause()),
+            text: format!("{begins}{process}: {}{}", told.text, self.gil_clause()),
             subject: Subject {
                 pid: Some(self.process.pid),
                 gil: Some(self.gil.gil),
