@@ -1,7 +1,7 @@
 //! All advice about a trace.
 
 use crate::advice::{Advice, Advised, Cause, SCHEMA};
-use crate::{elsewhere, remedies, repeats, scene};
+use crate::{elsewhere, lost, remedies, repeats, scene};
 use std::time::Instant;
 use ungil_simulate::Demand;
 use ungil_trace::report::{Evidence, Report};
@@ -39,6 +39,8 @@ pub fn advise_until(
     let (mut first, mut last): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(is_first);
     first.append(&mut advised.advice);
     first.append(&mut last);
+    lost::say(report, &mut first);
+    lost::say(report, &mut advised.rejected);
     repeats::mark(&mut first);
     repeats::mark(&mut advised.rejected);
     Some(Advised { schema: SCHEMA, advice: first, rejected: advised.rejected })

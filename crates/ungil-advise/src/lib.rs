@@ -14,6 +14,7 @@ mod functions;
 mod predicted;
 mod remedies;
 mod repeats;
+mod lost;
 mod elsewhere;
 mod advise;
 

@@ -174,15 +174,11 @@ impl<'a> Baseline<'a> {
             _ => String::new(),
         };
         let and = rests_on.map_or_else(String::new, |what| format!("; {what}"));
-        let lost = match self.demand.lost_events {
-            0 => String::new(),
-            lost => format!("; the trace lacks {lost} events"),
-        };
         Confidence {
-            level: if lost.is_empty() { level } else { level.max(Sure::Medium) },
+            level,
             because: format!(
                 "predicted by simulation, which gives {} for the recording itself ({} was \
-                 recorded){few}{lost}{and}",
+                 recorded){few}{and}",
                 self.told(self.simulated),
                 self.told(self.recorded),
             ),

@@ -51,7 +51,7 @@ impl Ward<'_> {
             | Found::NotRecorded {} => {}
         }
         if finding.cost_s > 0.0 {
-            all.push(at("its cost", finding.cost_s, Unit::Seconds, "cost_s"));
+            all.push(at("wait time of this finding", finding.cost_s, Unit::Seconds, "cost_s"));
         }
         all
     }

@@ -1,7 +1,8 @@
 //! What it is where threads do not wait for the GIL.
 
-use super::story::{MS, Story, Told};
-use crate::{Advice, Cause, Kind, Sure};
+use super::story::{MS, PID, Story, Told};
+use crate::{Advice, Cause, Kind, Sure, advise};
+use ungil_trace::report::{Evidence, Report};
 
 const BASE: &str = "_run_once ~asyncio/base_events.py";
 
@@ -81,6 +82,79 @@ fn a_pool_with_a_thread_that_waits_for_work_is_not_exhausted() {
     let told = story.end(1_510 * MS);
     let causes: Vec<_> = told.advised.advice.iter().map(|it| it.cause).collect();
     assert_eq!(causes, [Some(Cause::Network)]);
+}
+
+/// All that is told, as a sentence each.
+fn texts(told: &Told) -> Vec<&str> {
+    told.advised.advice.iter().map(|it| it.text.as_str()).collect()
+}
+
+#[test]
+fn a_client_that_waits_for_the_results_of_a_pool_is_no_pool() {
+    let mut story = Story::of(&["MainThread", "client"]);
+    let map = ["wait ~threading.py", "Pool.map ~multiprocessing/pool.py", "main app.py"];
+    for thread in 0..2 {
+        off(&mut story, thread, 150 * MS, ("futex", ""), &map);
+    }
+    let told = story.end(1_510 * MS);
+    assert_eq!(first(&told).cause, Some(Cause::Unknown), "{:?}", texts(&told));
+}
+
+#[test]
+fn a_process_of_a_pool_is_no_pool_of_one_thread() {
+    let mut story = Story::of(&["MainThread"]);
+    let stack =
+        ["query app.py", "mapstar ~multiprocessing/pool.py", "worker ~multiprocessing/pool.py"];
+    off(&mut story, 0, 150 * MS, ("recvfrom", "socket"), &stack);
+    let told = story.end(1_510 * MS);
+    assert_eq!(first(&told).cause, Some(Cause::Network), "{:?}", texts(&told));
+}
+
+#[test]
+fn the_threads_of_a_thread_pool_of_multiprocessing_are_a_pool() {
+    let mut story = Story::of(&["MainThread", "Thread-1 (worker)", "Thread-2 (worker)"]);
+    let worker = "worker ~multiprocessing/pool.py";
+    let stack = ["query app.py", "mapstar ~multiprocessing/pool.py", worker, "run ~threading.py"];
+    for thread in 1..3 {
+        off(&mut story, thread, 150 * MS, ("recvfrom", "socket"), &stack);
+    }
+    let told = story.end(1_510 * MS);
+    assert_eq!(first(&told).cause, Some(Cause::ExhaustedPool), "{:?}", texts(&told));
+}
+
+/// Two threads of a pool compute without the GIL for 1.5 s, of which the kernel ran each so long.
+fn computes(ran_ns: u64) -> Told {
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    for thread in 1..3 {
+        let stack = ["work app.py", "run ~concurrent/futures/thread.py", WORKER];
+        off(&mut story, thread, 150 * MS, ("computing", ""), &stack);
+        story.ran(thread, ran_ns);
+    }
+    story.end(1_510 * MS)
+}
+
+#[test]
+fn a_pool_that_computes_is_not_told_to_get_more_threads() {
+    let told = computes(1_500 * MS);
+    let [advice] = &told.advised.advice[..] else { panic!("{:?}", texts(&told)) };
+    assert_eq!((advice.cause, &advice.action.code), (Some(Cause::Computing), &None));
+    let begins = "it is not the GIL: the pool of pool_0 computes: its 2 threads waited for work for \
+                  only 0 of 3.02 s; instead they ran without the GIL";
+    assert!(advice.text.starts_with(begins), "{}", advice.text);
+    let says = "they kept 2.0 processors busy on average, so more threads help only if more than \
+                these are free";
+    assert!(advice.text.contains(says), "{}", advice.text);
+    assert_eq!(advice.confidence.level, Sure::Medium);
+}
+
+#[test]
+fn where_a_pool_that_computes_lacks_processors_more_threads_are_no_help() {
+    let told = computes(700 * MS);
+    let advice = first(&told);
+    let says = "they got a processor for only 1.4 of 3.02 s in which they wanted one, so more threads \
+                would not help";
+    assert!(advice.text.contains(says), "{}", advice.text);
+    assert_eq!((advice.cause, advice.confidence.level), (Some(Cause::Computing), Sure::High));
 }
 
 #[test]
@@ -177,4 +251,98 @@ fn a_lock_that_took_the_place_of_the_gil_is_told_with_what_helps() {
     assert!(advice.text.starts_with(begins), "{}", advice.text);
     assert!(advice.text.contains("; give each thread an object of its own"), "{}", advice.text);
     assert_eq!(advice.evidence[0].value.to_bits(), told.report.findings[0].cost_s.to_bits());
+}
+
+/// The report of a program that starts others and waits for them, with two that compute for 1.5 s.
+fn parent_of_two() -> Report {
+    let mut story = Story::of(&["MainThread"]);
+    off(&mut story, 0, 150 * MS, ("wait4", ""), &["join app.py"]);
+    let mut report = story.end(1_510 * MS).report;
+    for child in 1..3 {
+        let mut story = Story::of(&["MainThread"]);
+        story.acquire(20 * MS, 0);
+        story.release(1_500 * MS, 0);
+        let mut process = story.end(1_500 * MS).report.processes.remove(0);
+        (process.pid, process.parent_pid) = (PID + child, PID);
+        report.processes.push(process);
+    }
+    report
+}
+
+#[test]
+fn processes_that_compute_side_by_side_have_nothing_to_gain_from_the_gil() {
+    let advised = advise(&parent_of_two(), &[]);
+    let [advice] = &advised.advice[..] else { panic!("{:?}", advised.advice) };
+    let text = "nothing to gain here: 2 of 3 processes computed, each with a GIL of its own, for 99 % \
+                of their time; threads waited 0 s for these GILs, summed";
+    assert_eq!((advice.text.as_str(), advice.cause), (text, Some(Cause::Unknown)));
+}
+
+#[test]
+fn a_process_that_waits_for_one_that_does_not_compute_says_so() {
+    let mut report = parent_of_two();
+    report.processes.truncate(1);
+    assert_eq!(advise(&report, &[]).advice[0].cause, Some(Cause::Process));
+}
+
+#[test]
+fn processes_that_compute_for_a_moment_say_nothing_about_a_long_run() {
+    let mut report = parent_of_two();
+    report.duration_s = 100.0;
+    assert_eq!(advise(&report, &[]).advice[0].cause, Some(Cause::Process));
+}
+
+/// A thread sleeps, while others wait for the GIL of the same process for so much of the time.
+fn sleeps_beside(contended_share: f64, stack: &[&str]) -> Report {
+    let mut story = Story::of(&["MainThread", "other"]);
+    off(&mut story, 0, 150 * MS, ("clock_nanosleep", ""), stack);
+    let mut report = story.end(1_510 * MS).report;
+    let process = &mut report.processes[0];
+    process.gils[0].contended_s = contended_share * process.duration_s;
+    // The kernel had not run the holders, so nothing at the GIL would have helped.
+    report.findings[0].evidence =
+        Evidence::Descheduled { not_run_s: 1.0, held_s: 1.2, longest_ms: 50.0, limited: false };
+    report
+}
+
+#[test]
+fn a_sleep_beside_a_contended_gil_is_not_told_instead_of_it() {
+    let causes = |share: f64| -> Vec<_> {
+        let advised = advise(&sleeps_beside(share, &["work app.py"]), &[]);
+        advised.advice.iter().map(|it| it.cause.unwrap()).collect()
+    };
+    assert_eq!(causes(0.1), [Cause::Descheduled, Cause::Sleep]);
+    assert_eq!(causes(0.8), [Cause::Descheduled]);
+}
+
+#[test]
+fn a_blocked_event_loop_beside_a_contended_gil_is_not_told_to_be_all() {
+    let advised = advise(&sleeps_beside(0.8, &["handle app.py", BASE]), &[]);
+    let advice = advised.advice.iter().find(|it| it.cause == Some(Cause::BlockedEventLoop));
+    let text = &advice.unwrap().text;
+    assert!(text.starts_with("it is not only the GIL: a call blocks the event loop"), "{text}");
+    assert!(text.ends_with("the GIL was contended for 80 % of that time"), "{text}");
+}
+
+/// A thread that is known all the time, and so many of whose events were lost.
+fn with_lost(events: u64) -> Advice {
+    let mut story = Story::of(&["MainThread"]);
+    let stack = ["select ~selectors.py", BASE, "main app.py"];
+    off(&mut story, 0, 150 * MS, ("epoll_wait", ""), &stack);
+    story.lost(0, events);
+    story.end(1_600 * MS).advised.advice.remove(0)
+}
+
+#[test]
+fn advice_about_a_trace_with_lost_events_is_not_sure_and_says_so() {
+    let said = |events| {
+        let confidence = with_lost(events).confidence;
+        (confidence.level, confidence.because)
+    };
+    let all =
+        "very wait was recorded, and looks at threads off the GIL found no line that took long";
+    assert_eq!(said(0), (Sure::High, format!("e{all}")));
+    assert_eq!(said(1), (Sure::Medium, format!("not e{all}; 1 event was lost")));
+    let lost = format!("not e{all}; 12,000,000 events were lost");
+    assert_eq!(said(12_000_000), (Sure::Low, lost));
 }

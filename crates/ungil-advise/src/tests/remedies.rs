@@ -21,6 +21,24 @@ fn against_a_convoy_a_policy_comes_first_and_everything_has_its_command_or_code(
 }
 
 #[test]
+fn a_prediction_from_a_trace_with_lost_events_is_not_sure_and_says_so() {
+    let mut story = Story::convoy();
+    story.lost(1, 7);
+    let told = story.end(2_000 * MS);
+    let confidence = &told.of(Kind::Policy).unwrap().confidence;
+    assert_eq!(confidence.level, Sure::Medium);
+    assert!(confidence.because.ends_with("; 7 events were lost"), "{}", confidence.because);
+}
+
+#[test]
+fn evidence_names_the_finding_whose_wait_it_is() {
+    let told = Story::convoy().end(2_000 * MS);
+    let evidence = &told.of(Kind::Policy).unwrap().evidence;
+    let cost = evidence.iter().find(|it| it.pointer.as_deref() == Some("/findings/0/cost_s"));
+    assert_eq!(cost.unwrap().what, "wait time of this finding");
+}
+
+#[test]
 fn what_saves_as_much_and_asks_for_more_comes_later() {
     let told = Story::convoy().end(2_000 * MS);
     let kinds: Vec<_> = told.kinds();

@@ -19,7 +19,8 @@ pub const PID: u32 = 100;
 /// What happened; times are in ns since the start of the process.
 pub struct Story {
     records: Vec<Record>,
-    names: Vec<&'static str>,
+    /// What each thread tells at its end.
+    totals: Vec<ThreadTotals>,
     gil_state: GilState,
 }
 
@@ -38,7 +39,7 @@ impl Story {
         };
         let mut story = Self {
             records: vec![Record::ProcessStarted(process)],
-            names: names.into(),
+            totals: vec![ThreadTotals::default(); names.len()],
             gil_state: GilState::Always,
         };
         for (number, name) in (0..).zip(names) {
@@ -126,6 +127,16 @@ impl Story {
         self.records.push(Record::Libraries { process: ProcessId(0), at_ns: START, files });
     }
 
+    /// The kernel ran a thread for so long in all.
+    pub fn ran(&mut self, thread: u32, cpu_ns: u64) {
+        self.totals[thread as usize].cpu_ns = cpu_ns;
+    }
+
+    /// So many events of a thread were lost.
+    pub fn lost(&mut self, thread: u32, events: u64) {
+        self.totals[thread as usize].lost_events = events;
+    }
+
     /// A CPU limit stopped it for so long.
     pub fn throttled(&mut self, stopped_ns: u64) {
         let process = ProcessId(0);
@@ -155,13 +166,8 @@ impl Story {
     /// Ends everything.
     pub fn end(mut self, at_ns: u64) -> Told {
         let at_ns = START + at_ns;
-        for number in 0..self.names.len() {
-            let thread = ThreadId(u32::try_from(number).unwrap());
-            self.records.push(Record::ThreadEnded {
-                thread,
-                at_ns,
-                totals: ThreadTotals::default(),
-            });
+        for (number, totals) in (0..).zip(self.totals) {
+            self.records.push(Record::ThreadEnded { thread: ThreadId(number), at_ns, totals });
         }
         let totals = ProcessTotals {
             switch_interval_ns: 5 * MS,
