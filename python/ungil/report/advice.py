@@ -18,6 +18,8 @@ SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 """Findings whose own advice is a policy or processes: what is predicted says more."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
 UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
+LEAST_S = 0.01
+"""A shorter time is shown in a smaller unit: as seconds with three digits it might look like none."""
 
 
 def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
@@ -116,6 +118,8 @@ def _evidence(evidence: Evidence) -> Text:
             shown = f"{value:.0%}"
         case "count":
             shown = f"{value:,.4g}"
+        case "s" if 0 < value < LEAST_S:
+            shown = f"{digits(value * 1e3)} ms" if value >= 1e-3 else f"{digits(value * 1e6)} us"
         case _:
             shown = f"{digits(value)}{UNITS[unit]}"
     return Text(f"- {printable(evidence['what'])}: {shown}", style="dim")

@@ -5,14 +5,13 @@
 //! blame time means that one single operation kept the GIL: a C extension, or a long built-in.
 
 use super::place::Place;
-use super::scene::Scene;
+use super::scene::{RELEVANT_S, Scene};
 use super::{advice, words};
 use crate::report::{Evidence, Finding, LongHoldReport, ThreadReport};
 
 /// The part of the run that such holds must make others wait for to be told,
 const COST_SHARE: f64 = 0.01;
-/// and how many there must be: one alone may be a holder that the kernel did not let run, or the
-/// interpreter shutting down.
+/// and how many there must be: one alone may be a holder that the kernel did not let run.
 const REPEATED: u64 = 3;
 /// A person notices a single one from this length.
 const NOTICED_MS: f64 = 100.0;
@@ -23,7 +22,9 @@ pub(super) fn find(scene: Scene) -> Vec<Finding> {
         let unanswered = &thread.kept;
         let repeated = unanswered.holds >= REPEATED
             && unanswered.waited_s > COST_SHARE * scene.process.duration_s;
-        repeated || unanswered.max_ms >= NOTICED_MS
+        // A thread that asked may end while it waits, as all do where the interpreter exits: a
+        // request that nobody waits for costs nothing.
+        unanswered.waited_s >= RELEVANT_S && (repeated || unanswered.max_ms >= NOTICED_MS)
     };
     scene.gil.threads.iter().filter(kept_on).map(|thread| describe(scene, thread)).collect()
 }

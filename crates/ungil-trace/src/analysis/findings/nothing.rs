@@ -2,10 +2,10 @@
 //! nothing known.
 
 use super::parked::is_its_own;
-use super::scene::recorded;
+use super::scene::{is_relevant, recorded};
 use super::{whose, words};
 use crate::record::NOTHING_RECORDED;
-use crate::report::{Evidence, Finding, ParkedThread, ParksReport, ProcessReport};
+use crate::report::{Evidence, Finding, GilReport, ParkedThread, ParksReport, ProcessReport};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
@@ -18,11 +18,18 @@ pub(in crate::analysis) fn is_limit(finding: &Finding) -> bool {
     matches!(finding.evidence, Evidence::None { contended_share, .. } if contended_share > LIMIT_SHARE)
 }
 
-/// The finding of a trace without other findings, about its busiest GIL.
+/// The finding of a trace without other findings, about its busiest GIL, or of those at which threads
+/// waited much the busiest.
 pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let gils =
         recorded(processes).flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
-    let busiest = gils.max_by(|(_, a), (_, b)| a.held_s.total_cmp(&b.held_s));
+    let is_waited_for = |(process, gil): &(&ProcessReport, &GilReport)| {
+        let busy_s = process.duration_s - process.startup_s.unwrap_or(0.0);
+        gil.contended_s > LIMIT_SHARE * busy_s && is_relevant(process, gil.contended_s)
+    };
+    let busiest = gils.max_by(|a, b| {
+        is_waited_for(a).cmp(&is_waited_for(b)).then(a.1.held_s.total_cmp(&b.1.held_s))
+    });
     let Some((process, gil)) = busiest else {
         return without_gil(processes).unwrap_or_else(|| not_recorded(processes, notes));
     };

@@ -8,7 +8,7 @@ use ungil_core::schedule::Policy;
 pub(in crate::analysis) const RELEVANT_SHARE: f64 = 0.05;
 /// And the least that it must cost in seconds: less than half the time a person notices, so that
 /// a script which ends at once is never blamed.
-const RELEVANT_S: f64 = 0.05;
+pub(super) const RELEVANT_S: f64 = 0.05;
 /// Idle time makes no wait harmless: of a longer run only so much counts, in seconds.
 pub(in crate::analysis) const WINDOW_S: f64 = 10.0;
 

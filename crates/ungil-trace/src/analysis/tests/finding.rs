@@ -1,7 +1,9 @@
 //! Findings, on the programs they are about and on programs that are well.
 
 use super::scenario::*;
+use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::{Evidence, Finding, Report};
+use ungil_core::{Event, Kind};
 
 fn kinds(report: &Report) -> Vec<String> {
     let kind = |finding: &Finding| {
@@ -203,6 +205,51 @@ fn unanswered_drop_requests_are_a_native_hold() {
          (app.py:7)"
     );
     assert_eq!(native.threads, [100]);
+}
+
+/// A thread asks for the GIL, and ends so much later; the holder goes on for 850 ms after the request.
+fn asked_by_one_that_ends(waits_ns: u64) -> Report {
+    let mut scenario = Scenario::new(2);
+    scenario.acquire(0, 0);
+    scenario.wait(1_000 * MS, 1);
+    scenario.ask(1_005 * MS, 1);
+    scenario.end_thread(1_005 * MS + waits_ns, 1, ThreadTotals::default());
+    scenario.release(1_855 * MS, 0);
+    scenario.end(1_900 * MS)
+}
+
+#[test]
+fn a_request_for_which_nobody_waited_is_no_native_hold() {
+    assert_eq!(kinds(&asked_by_one_that_ends(MS / 3)), ["none"]);
+    assert_eq!(kinds(&asked_by_one_that_ends(300 * MS)), ["native-hold"]);
+}
+
+#[test]
+fn a_gil_that_threads_wait_for_is_told_before_a_busier_one() {
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, 3_000 * MS, 0);
+    for at in [process(1), thread_of(1, 10, START), thread_of(1, 11, START)] {
+        scenario.analysis.push(&at);
+    }
+    let mut push = |at_ns, thread, kind| {
+        let event = Event { at_ns: START + at_ns, kind, gil: 0, seq: 0 };
+        let (process, thread) = (ProcessId(1), ThreadId(thread));
+        scenario.analysis.push(&Record::Gil { process, thread, event });
+    };
+    // They take turns of 5 ms for a second.
+    push(0, 10, Kind::Acquire);
+    push(0, 11, Kind::Wait);
+    for turn in 1..200 {
+        let (from, to) = if turn % 2 == 0 { (11, 10) } else { (10, 11) };
+        push(turn * 5 * MS, from, Kind::ReleaseForced);
+        push(turn * 5 * MS, to, Kind::Acquire);
+        push(turn * 5 * MS, from, Kind::Wait);
+    }
+    scenario.analysis.push(&process_end(1, START + 1_000 * MS));
+    let report = scenario.end(3_000 * MS);
+    assert_eq!(kinds(&report), ["none"]);
+    let text = &report.findings[0].text;
+    assert!(text.starts_with("no thread is at a disadvantage, but the GIL of app1.py"), "{text}");
 }
 
 #[test]
