@@ -55,6 +55,17 @@ fn a_loop_that_waits_for_something_to_do_is_no_cause() {
     assert_eq!(advice.confidence.level, Sure::High);
 }
 
+#[test]
+fn a_loop_that_looks_find_as_it_wakes_up_to_poll_again_is_no_cause() {
+    let mut story = Story::of(&["MainThread"]);
+    let stack = ["EpollSelector.select ~selectors.py", BASE, "<module> bin/server"];
+    off(&mut story, 0, 102 * MS, ("computing", ""), &stack);
+    let told = story.end(1_100 * MS);
+    let advice = first(&told);
+    assert_eq!(advice.cause, Some(Cause::Unknown));
+    assert!(advice.text.starts_with("nothing to gain here: nothing wrong"), "{}", advice.text);
+}
+
 const WORKER: &str = "_worker ~concurrent/futures/thread.py";
 
 #[test]

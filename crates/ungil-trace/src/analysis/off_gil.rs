@@ -88,12 +88,50 @@ const THREADS: [&str; 3] = ["threading.py", "queue.py", "concurrent/futures/_bas
 /// A function that sleeps again and again until others have a result, as file and function.
 const LOOKS_FOR_RESULT: (&str, &str) = ("joblib/parallel.py", "_retrieve");
 
+/// Functions in which a loop polls for something to do, and does nothing else off the GIL, as file
+/// and function. One that a look finds there while it wakes up, or is not asleep yet, waits all the
+/// same. The loop of uvloop is native code, which is seen as the function that runs it.
+const POLLERS: [(&str, &str); 18] = [
+    ("asyncio/base_events.py", "_run_once"),
+    ("asyncio/runners.py", "run"),
+    ("uvloop/__init__.py", "run"),
+    ("uvicorn/_compat.py", "asyncio_run"),
+    ("aiohttp/web.py", "run_app"),
+    ("tornado/platform/asyncio.py", "start"),
+    ("gevent/hub.py", "run"),
+    ("eventlet/hubs/poll.py", "do_poll"),
+    ("eventlet/hubs/epolls.py", "do_poll"),
+    ("eventlet/hubs/selects.py", "wait"),
+    ("twisted/internet/epollreactor.py", "doPoll"),
+    ("twisted/internet/pollreactor.py", "doPoll"),
+    ("twisted/internet/selectreactor.py", "doSelect"),
+    ("trio/_core/_io_epoll.py", "get_events"),
+    ("waitress/wasyncore.py", "poll"),
+    ("waitress/wasyncore.py", "poll2"),
+    ("asyncore.py", "poll"),
+    ("asyncore.py", "poll2"),
+];
+/// The same of a poll for whatever its caller waits for.
+const SELECTOR: (&str, &str) = ("selectors.py", "select");
+/// And of functions that do nothing off the GIL but wait for a lock.
+const WAITERS: [(&str, &str); 6] = [
+    ("threading.py", "wait"),
+    ("threading.py", "join"),
+    ("threading.py", "_wait_for_tstate_lock"),
+    ("queue.py", "get"),
+    ("queue.py", "put"),
+    ("concurrent/futures/thread.py", "_worker"),
+];
+
 /// What a thread did, and whether it kept an event loop from going on.
 pub(super) fn what(call: &str, on: &str, frames: &[Frame]) -> (What, bool) {
+    let call = sleeps_in(call, frames);
     let what = of_call(call, on);
     let Some(innermost) = frames.first() else { return (what, false) };
     let below_loop = frames.iter().any(is_loop);
-    if below_loop && waits_as_loop(call, frames) {
+    if POLLS.contains(&call)
+        && (is_one_of(innermost, &POLLERS) || below_loop && polls_as_loop(frames))
+    {
         return (What::Idle, false);
     }
     let what = match what {
@@ -101,11 +139,26 @@ pub(super) fn what(call: &str, on: &str, frames: &[Frame]) -> (What, bool) {
         What::Lock if THREADS.iter().any(|file| is_file(innermost, file)) => What::Thread,
         What::Descriptor | What::Network if reads_work(call, frames) => What::Idle,
         What::Descriptor if POLLS.contains(&call) => of_poll(frames),
-        What::Sleep if is(innermost, LOOKS_FOR_RESULT) => What::Thread,
+        What::Sleep if is_one_of(innermost, &[LOOKS_FOR_RESULT]) => What::Thread,
         What::Network if call.starts_with("accept") => What::Idle,
         other => other,
     };
     (what, below_loop && what != What::Idle && !leaves_loop(frames))
+}
+
+/// The call that it sleeps in, although the look may have found it awake: its innermost function
+/// leaves it no other.
+fn sleeps_in<'a>(call: &'a str, frames: &[Frame]) -> &'a str {
+    let Some(innermost) = frames.first().filter(|_| matches!(call, "computing" | "")) else {
+        return call;
+    };
+    if is_one_of(innermost, &[SELECTOR]) || is_one_of(innermost, &POLLERS) {
+        "poll"
+    } else if is_one_of(innermost, &WAITERS) {
+        "futex"
+    } else {
+        call
+    }
 }
 
 /// What the system call alone says.
@@ -147,7 +200,7 @@ fn of_poll(frames: &[Frame]) -> What {
 
 /// Whether the innermost frames, up to the user's own code, are those of a worker without work.
 fn waits_for_work(frames: &[Frame]) -> bool {
-    frames.iter().take_while(|frame| !is_users(frame)).any(is_idle)
+    frames.iter().take_while(|frame| !is_users(frame)).any(|frame| is_one_of(frame, &IDLE))
 }
 
 /// Whether a worker reads its next work, or waits for some to read. A function of Python's own that
@@ -156,17 +209,7 @@ fn reads_work(call: &str, frames: &[Frame]) -> bool {
     let is_pipe = |frame: &&Frame| PIPES.iter().any(|file| is_file(frame, file));
     let caller = frames.iter().find(|frame| !is_pipe(frame));
     (matches!(call, "read" | "recvfrom" | "recvmsg") || POLLS.contains(&call))
-        && caller.is_some_and(is_idle)
-}
-
-/// Whether it is a function in which a thread waits for something to do.
-fn is_idle(frame: &Frame) -> bool {
-    IDLE.iter().any(|function| is(frame, *function))
-}
-
-/// Whether a frame is of this function of this file.
-fn is(frame: &Frame, (file, function): (&str, &str)) -> bool {
-    name(frame) == function && is_file(frame, file)
+        && caller.is_some_and(|frame| is_one_of(frame, &IDLE))
 }
 
 /// Whether a frame is one from which an event loop calls what is to be done.
@@ -179,17 +222,17 @@ fn is_loop(frame: &Frame) -> bool {
         || (frame.file.contains("/uvloop/") && name(frame) == "run")
 }
 
-/// Whether the loop itself waits: it polls, and the innermost frame is its own.
-fn waits_as_loop(call: &str, frames: &[Frame]) -> bool {
+/// Whether it is a loop that polls: the innermost frame is its own, or a selector that it called.
+fn polls_as_loop(frames: &[Frame]) -> bool {
     let Some(innermost) = frames.first() else { return false };
-    let by_selector = is_file(innermost, "selectors.py")
+    let by_selector = is_one_of(innermost, &[SELECTOR])
         && frames.get(1).is_some_and(|caller| is_file(caller, "asyncio/base_events.py"));
     let by_itself = ["asyncio/base_events.py", "asyncio/runners.py", "gevent/hub.py"]
         .iter()
         .any(|file| is_file(innermost, file))
         || innermost.file.contains("/uvloop/")
         || innermost.file.contains("/trio/_core/");
-    POLLS.contains(&call) && (by_selector || by_itself)
+    by_selector || by_itself
 }
 
 /// Whether a loop has not begun or is over: it waits for the threads of its executor to end.
@@ -207,6 +250,11 @@ fn name(frame: &Frame) -> &str {
 
 fn is_users(frame: &Frame) -> bool {
     crate::origin::Origin::of(&frame.file) == crate::origin::Origin::User
+}
+
+/// Whether a frame is in one of these functions, given as file and function.
+fn is_one_of(frame: &Frame, functions: &[(&str, &str)]) -> bool {
+    functions.iter().any(|(file, function)| name(frame) == *function && is_file(frame, file))
 }
 
 /// Whether a frame is in a file of this name, in any folder.
@@ -272,6 +320,7 @@ mod tests {
     }
 
     #[test]
+<<<<<<< HEAD
     fn what_serves_a_pool_of_processes_is_idle_until_there_is_something_to_do() {
         let recv = "Connection._recv ~multiprocessing/connection.py";
         let bytes = "_ConnectionBase.recv_bytes ~multiprocessing/connection.py";
@@ -319,6 +368,53 @@ mod tests {
     fn a_client_that_sleeps_until_there_is_a_result_waits_for_others() {
         let sleeps = ["Parallel._retrieve /x/site-packages/joblib/parallel.py", "main app.py"];
         assert_eq!(what("clock_nanosleep", "", &frames(&sleeps)), (What::Thread, false));
+=======
+    fn a_loop_that_a_look_finds_awake_in_its_own_poll_waits_all_the_same() {
+        let gevent = ["Hub.run /x/site-packages/gevent/hub.py"];
+        let eventlet = [
+            "Hub.do_poll /x/site-packages/eventlet/hubs/epolls.py",
+            "Hub.wait /x/site-packages/eventlet/hubs/poll.py",
+            "BaseHub.run /x/site-packages/eventlet/hubs/hub.py",
+        ];
+        let twisted = [
+            "EPollReactor.doPoll /x/site-packages/twisted/internet/epollreactor.py",
+            "ReactorBase.mainLoop /x/site-packages/twisted/internet/base.py",
+            "main app.py",
+        ];
+        let trio = [
+            "EpollIOManager.get_events /x/site-packages/trio/_core/_io_epoll.py",
+            "unrolled_run /x/site-packages/trio/_core/_run.py",
+        ];
+        let asyncio = ["EpollSelector.select ~selectors.py", LOOP[1], LOOP[2], "main app.py"];
+        let uvloop = ["Runner.run ~asyncio/runners.py", "main app.py"];
+        let older_uvloop = ["run /x/site-packages/uvloop/__init__.py", "main app.py"];
+        let uvicorn = ["asyncio_run /x/site-packages/uvicorn/_compat.py", "<module> bin/uvicorn"];
+        let server = ["select ~selectors.py", "BaseServer.serve_forever ~socketserver.py"];
+        let natives: [&[&str]; 4] = [&gevent, &uvloop, &older_uvloop, &uvicorn];
+        let others: [&[&str]; 5] = [&eventlet, &twisted, &trio, &asyncio, &server];
+        for stack in natives.into_iter().chain(others) {
+            for call in ["epoll_wait", "computing", ""] {
+                assert_eq!(what(call, "", &frames(stack)), (What::Idle, false), "{call} {stack:?}");
+            }
+        }
+        // A selector that a callback of the loop waits for blocks it, whether it is awake or not.
+        let own = ["select ~selectors.py", "wait ~multiprocessing/connection.py", "handle app.py"];
+        assert_eq!(on_loop("computing", "", &own), (What::Descriptor, true));
+        assert_eq!(
+            on_loop("computing", "", &["main.<locals>.run app.py"]),
+            (What::Computing, true)
+        );
+    }
+
+    #[test]
+    fn a_thread_that_a_look_finds_awake_where_it_can_only_wait_for_a_lock_does_that() {
+        let worker = ["_worker ~concurrent/futures/thread.py", "run ~threading.py"];
+        assert_eq!(what("computing", "", &frames(&worker)), (What::Idle, false));
+        let get = ["Condition.wait ~threading.py", "Queue.get ~queue.py", "work app.py"];
+        assert_eq!(what("computing", "", &frames(&get)), (What::Thread, false));
+        // What the thread was to run may compute.
+        assert_eq!(what("computing", "", &frames(&worker[1..])), (What::Computing, false));
+>>>>>>> 3d87322d (A loop that wakes up in its own poll is idle, not blocked)
     }
 
     #[test]
