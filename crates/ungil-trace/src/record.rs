@@ -229,7 +229,7 @@ pub enum Doing {
     /// one line of Python.
     Off {
         /// 0 in a gap that is long: the look is told once, and is about all of it. Otherwise the
-        /// look is a sample, which stands for so many nanoseconds in such gaps.
+        /// look is a sample, and no look could tell of this thread for so many nanoseconds before.
         stands_for_ns: u64,
         /// The system call it slept in (`futex`, `read`); `computing` if it ran, empty if unknown.
         call: String,

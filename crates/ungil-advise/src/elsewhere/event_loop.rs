@@ -10,15 +10,18 @@ use ungil_trace::report::What;
 const SLOW_MS: f64 = 100.0;
 /// Shorter ones count if they take this part (of 1) of the time,
 const PART: f64 = 0.05;
-/// and so much in all.
+/// so much in all,
 const LEAST_S: f64 = 0.05;
+/// and so many looks found the thread there: one may stand for many gaps in which it did other things.
+const LEAST_LOOKS: u64 = 3;
 
 /// The worst such line of each thread that has one.
 pub fn find(sight: &Sight) -> Option<Advice> {
     let blocks = |seen: &Seen| seen.off.on_event_loop && line(seen.off).is_some();
     let matters = |seen: &Seen| {
         seen.off.longest_ms >= SLOW_MS
-            || (seen.off.total_s > PART * sight.busy_s() && seen.off.total_s > LEAST_S)
+            || (seen.off.total_s > LEAST_S.max(PART * sight.busy_s())
+                && seen.off.gaps + seen.off.samples >= LEAST_LOOKS)
     };
     let all = sight.seen().filter(blocks).filter(matters);
     let worst = all.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s))?;

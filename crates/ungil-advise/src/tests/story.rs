@@ -91,6 +91,12 @@ impl Story {
         self.look(at_ns, thread, Doing::Off { stands_for_ns: 0, call, on }, stack);
     }
 
+    /// A look at a thread in a short gap, which could not be told of for so long.
+    pub fn sampled(&mut self, at_ns: u64, thread: u32, unseen_ns: u64, stack: &[&str]) {
+        let (call, on) = ("clock_nanosleep".to_owned(), String::new());
+        self.look(at_ns, thread, Doing::Off { stands_for_ns: unseen_ns, call, on }, stack);
+    }
+
     /// Frames written `function file`, innermost first; `~` is the folder of the standard library.
     fn look(&mut self, at_ns: u64, thread: u32, doing: Doing, stack: &[&str]) {
         let frame = |text: &&str| {

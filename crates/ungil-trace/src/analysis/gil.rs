@@ -246,7 +246,7 @@ impl Gil {
         }
         self.discard_wait(index, at_ns);
         self.seats[index as usize].released =
-            Some(Released { at_ns, voluntary: end == End::Voluntary });
+            Some(Released { at_ns, voluntary: end == End::Voluntary, is_gap_over: false });
     }
 
     /// Ends whatever the thread is doing, because the thread ends.
@@ -293,10 +293,10 @@ impl Gil {
         let seat = &mut self.seats[index as usize];
         let counts = match doing {
             Doing::Held { .. } => holds || seat.last_ns > 0,
-            Doing::Off { .. } => !holds && seat.wait.is_none() && seat.released.is_some(),
+            Doing::Off { .. } => !holds && seat.released.is_some_and(|it| !it.is_gap_over),
         };
-        if counts && self.detail == Detail::All {
-            seat.looks.get_or_insert_default().add(doing, frames);
+        if let Some(looks) = seat.looks.as_mut().filter(|_| counts) {
+            looks.add(doing, frames);
         }
     }
 

@@ -2,11 +2,13 @@
 //!
 //! A long gap counts as a whole for what the look at it showed: off the GIL a thread runs no Python
 //! code, so it is in the same line all the time. What it does there in native code may change, and
-//! the look shows one moment of that. Of shorter gaps there are samples.
+//! the look shows one moment of that. Of shorter gaps there are samples; how long all of them were is
+//! known ([`ShortGaps`]).
 
 use super::length::{Sum, seconds};
 use super::off_gil::what;
 use super::samples::line_of;
+use super::short_gaps::{Sampled, ShortGaps};
 use crate::origin::Origin;
 use crate::record::{Doing, Frame};
 use crate::report::{HeldIn, OffGil, What};
@@ -22,11 +24,24 @@ const LINES: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looks {
     places: Vec<Place>,
-    /// In which of them the gap is that goes on, if it is long.
-    current: Option<usize>,
-    /// What was sampled of the gap that goes on before it was long.
-    sampled: Option<(usize, u64)>,
+    gap: Gap,
+    short: ShortGaps,
     functions: Vec<Function>,
+}
+
+/// What is known of the gap that goes on. A place is `None` if it is none of those that are kept.
+#[derive(Clone, Copy, Debug, Default)]
+enum Gap {
+    #[default]
+    Unseen,
+    /// So far it is short.
+    Sampled {
+        place: Option<usize>,
+        stands_for_ns: u64,
+    },
+    Long {
+        place: Option<usize>,
+    },
 }
 
 /// What a thread did off the GIL.
@@ -39,8 +54,7 @@ struct Place {
     user_frame: Option<String>,
     stack: Vec<String>,
     gaps: Sum,
-    samples: u64,
-    sampled_ns: u64,
+    sampled: Sampled,
 }
 
 /// A function of the user's own in which it held.
@@ -64,27 +78,37 @@ impl Looks {
         }
     }
 
-    /// The gap is over that was looked at, if it was, after so long off the GIL.
+    /// A gap is over, after so long off the GIL.
     #[inline]
     pub(super) fn end_gap(&mut self, ns: u64) {
-        self.sampled = None;
-        if let Some(place) = self.current.take().and_then(|place| self.places.get_mut(place)) {
-            place.gaps.add(ns);
+        match std::mem::take(&mut self.gap) {
+            Gap::Unseen => self.short.add(ns, 0),
+            Gap::Sampled { place, stands_for_ns } => {
+                self.short.add(ns, stands_for_ns);
+                if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
+                    place.sampled.add(ns, stands_for_ns);
+                }
+            }
+            Gap::Long { place } => {
+                if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
+                    place.gaps.add(ns);
+                }
+            }
         }
     }
 
     /// The same, with nothing counted yet.
     pub(super) fn reopened(&self) -> Self {
-        let goes_on = self.current.and_then(|place| self.places.get(place));
+        let Gap::Long { place } = self.gap else { return Self::default() };
         let nothing = |place: &Place| Place {
             gaps: Sum::default(),
-            samples: 0,
-            sampled_ns: 0,
+            sampled: Sampled::default(),
             ..place.clone()
         };
-        let places = goes_on.map(nothing);
-        let current = places.is_some().then_some(0);
-        Self { places: places.into_iter().collect(), current, ..Self::default() }
+        let places: Vec<_> =
+            place.and_then(|place| self.places.get(place)).map(nothing).into_iter().collect();
+        let place = (!places.is_empty()).then_some(0);
+        Self { places, gap: Gap::Long { place }, ..Self::default() }
     }
 
     fn off(&mut self, stands_for_ns: u64, call: &str, on: &str, frames: &[Frame]) {
@@ -107,21 +131,15 @@ impl Looks {
                     user_frame: users,
                     stack: frames.iter().take(FRAMES).map(line_of).collect(),
                     gaps: Sum::default(),
-                    samples: 0,
-                    sampled_ns: 0,
+                    sampled: Sampled::default(),
                 });
                 self.places.len() - 1
             })
         });
-        if stands_for_ns == 0 {
-            if let Some((place, ns)) = self.sampled.take() {
-                self.places[place].sample(ns, false);
-            }
-            self.current = place;
-        } else if let Some(place) = place {
-            self.places[place].sample(stands_for_ns, true);
-            self.sampled = Some((place, stands_for_ns));
-        }
+        self.gap = match stands_for_ns {
+            0 => Gap::Long { place },
+            _ => Gap::Sampled { place, stands_for_ns },
+        };
     }
 
     fn held(&mut self, waiters: u32, frames: &[Frame]) {
@@ -160,26 +178,17 @@ impl Looks {
 
     /// What it did off the GIL, longest in all first.
     pub(super) fn off_gil(&self) -> Vec<OffGil> {
-        let counted = self.places.iter().filter(|place| place.gaps.count > 0 || place.samples > 0);
-        let mut places: Vec<OffGil> = counted.map(Place::report).collect();
+        let is_counted = |place: &&Place| place.gaps.count > 0 || place.sampled.samples > 0;
+        let counted = self.places.iter().filter(is_counted);
+        let mut places: Vec<OffGil> = counted.map(|place| place.report(&self.short)).collect();
         places.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
         places
     }
 }
 
 impl Place {
-    /// Counts a sample, or takes it back.
-    fn sample(&mut self, ns: u64, counts: bool) {
-        if counts {
-            self.samples += 1;
-            self.sampled_ns = self.sampled_ns.saturating_add(ns);
-        } else {
-            self.samples = self.samples.saturating_sub(1);
-            self.sampled_ns = self.sampled_ns.saturating_sub(ns);
-        }
-    }
-
-    fn report(&self) -> OffGil {
+    fn report(&self, short: &ShortGaps) -> OffGil {
+        let sampled_ns = self.sampled.length_ns(short);
         OffGil {
             what: self.what,
             on_event_loop: self.on_event_loop,
@@ -189,9 +198,9 @@ impl Place {
             user_frame: self.user_frame.clone(),
             stack: self.stack.clone(),
             gaps: self.gaps.count,
-            samples: self.samples,
-            total_s: seconds(self.gaps.total_ns.saturating_add(self.sampled_ns)),
-            sampled_s: seconds(self.sampled_ns),
+            samples: self.sampled.samples,
+            total_s: seconds(self.gaps.total_ns.saturating_add(sampled_ns)),
+            sampled_s: seconds(sampled_ns),
             longest_ms: self.gaps.max_ns as f64 / 1e6,
         }
     }

@@ -34,6 +34,7 @@ mod looks;
 mod long_holds;
 mod history;
 mod seat;
+mod short_gaps;
 mod hold;
 mod ended;
 mod charges;

@@ -40,7 +40,7 @@ pub(super) struct Seat {
     pub(super) descheduled: Descheduled,
     /// What the kernel had counted for the thread outside of its holds.
     pub(super) counts: KernelCounts,
-    /// What looks at it showed, if there were any.
+    /// What looks at it showed, if that is wanted.
     pub(super) looks: Option<Box<Looks>>,
     pub(super) blame: Blame,
     /// Parts of `holds` and `waits` that did not end by themselves, but with the thread: the
@@ -72,6 +72,8 @@ pub(super) struct Wait {
 pub(super) struct Released {
     pub(super) at_ns: u64,
     pub(super) voluntary: bool,
+    /// Whether the gap after it has ended: the thread waits, or has waited.
+    pub(super) is_gap_over: bool,
 }
 
 /// Drop requests that this thread left unanswered for long.
@@ -187,7 +189,8 @@ impl Seat {
     #[inline]
     pub(super) fn end_gap(&mut self, at_ns: u64) {
         if let Some(looks) = &mut self.looks
-            && let Some(released) = self.released
+            && let Some(released) = &mut self.released
+            && !std::mem::replace(&mut released.is_gap_over, true)
         {
             looks.end_gap(at_ns.saturating_sub(released.at_ns));
         }
@@ -199,7 +202,11 @@ impl Seat {
             Detail::All => Lengths::default(),
             Detail::Verdict => Lengths::without_percentiles(),
         };
-        Self { holds: lengths(), waits: lengths(), ..Self::default() }
+        let looks = match detail {
+            Detail::All => Some(Box::default()),
+            Detail::Verdict => None,
+        };
+        Self { holds: lengths(), waits: lengths(), looks, ..Self::default() }
     }
 
     /// The same thread with nothing counted yet, from `at_ns` on: what it does then begins then.

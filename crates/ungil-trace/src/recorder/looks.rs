@@ -2,20 +2,18 @@
 //! at who has been off the GIL for long.
 //!
 //! A thread that is off the GIL runs no Python code, so one look at a gap that is long says what the
-//! whole gap was. A look at a shorter one is a sample. Reading the stacks of all threads costs the
+//! whole gap was. A look at a shorter one is a sample, which stands for the time in which that thread
+//! could not be told of. Reading the stacks of all threads costs the
 //! more the more there are, and is paid by the recorder: it is done as often as takes a small part of
 //! one processor, and not at all while all threads are in gaps that have been told of.
 
 use super::calls::{Call, call_of};
+use super::chances::Chances;
 use super::pace::Pace;
 use super::traced::Traced;
 use crate::record::{Doing, Record};
 use crate::stacks::{Everyone, StackSampler};
 use std::collections::HashMap;
-
-/// Threads of which is told after one reading, at most: those in long gaps, and in others.
-const LONG: usize = 64;
-const SHORT: usize = 16;
 
 /// When which process is looked at.
 #[derive(Debug)]
@@ -33,8 +31,9 @@ struct State {
     is_asked: bool,
     /// They are not asked for before.
     everyone_ns: u64,
-    /// When they were read last.
-    read_ns: u64,
+    /// No thread was in a gap that had not been told of.
+    all_told_ns: u64,
+    chances: Chances,
 }
 
 impl Looks {
@@ -50,6 +49,9 @@ impl Looks {
         }
         state.next_ns = now + self.pace.look_ns;
         let crowd = traced.look();
+        if !crowd.new_gaps {
+            state.all_told_ns = now;
+        }
         if crowd.waiters > 0 {
             state.waiters = Some(crowd.waiters);
             sampler.request_stack(traced.pid, traced.runtime(), None);
@@ -79,27 +81,25 @@ impl Looks {
         state.is_asked = false;
         state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(self.pace.look_cost));
         let (pid, at_ns) = (traced.pid, stacks.at_ns);
-        // Who has not been looked at for long may have done anything.
-        let pause_ns = at_ns.saturating_sub(state.read_ns).min(self.pace.look_ns);
-        state.read_ns = at_ns;
-        let mut told = [0; 2];
-        for stack in stacks.threads {
-            if stack.frames.is_empty() {
-                continue;
-            }
+        let mut round = state.chances.begin(at_ns, self.pace.look_ns, state.all_told_ns);
+        let mut threads = stacks.threads;
+        threads.sort_by_key(|stack| round.turn(stack.ident));
+        for stack in threads.into_iter().filter(|stack| !stack.frames.is_empty()) {
+            let unseen_ns = round.take(stack.ident);
             traced.if_still_off(stack.ident, |thread, tid, is_long, is_still_off| {
-                told[usize::from(is_long)] += 1;
-                if told[usize::from(is_long)] > [SHORT, LONG][usize::from(is_long)] {
-                    return;
-                }
+                let Some(stands_for_ns) = round.stands_for_ns(unseen_ns, is_long) else {
+                    return false;
+                };
                 let Call { name: call, on } = call_of(pid, tid);
-                if is_still_off() {
-                    let stands_for_ns = if is_long { 0 } else { pause_ns.max(1) };
+                let is_off = is_still_off();
+                if is_off {
                     let doing = Doing::Off { stands_for_ns, call, on };
                     give(Record::Look { thread, at_ns, doing, frames: stack.frames });
                 }
+                is_off
             });
         }
+        state.chances.end(round);
     }
 
     /// The stacks of all threads could not be read.
@@ -108,6 +108,7 @@ impl Looks {
             *state = State {
                 next_ns: state.next_ns,
                 everyone_ns: now + self.pace.look_ns * self.pace.look_cost,
+                chances: std::mem::take(&mut state.chances),
                 ..State::default()
             };
         }

@@ -21,6 +21,8 @@ mod kernel_counts;
 mod used_before;
 #[cfg(feature = "stacks")]
 mod calls;
+#[cfg(feature = "stacks")]
+mod chances;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod gap;
 mod follower;

@@ -13,8 +13,7 @@ pub struct Pace {
     /// Between two searches for new processes: their rings hold what they do meanwhile.
     pub discover_ns: u64,
     /// Between two looks at all threads of a process. A gap is long if one look finds it that an
-    /// earlier one found, too. A sample stands for this much at most: longer pauses may have had long
-    /// gaps, which count by themselves.
+    /// earlier one found, too.
     #[cfg_attr(not(feature = "stacks"), expect(dead_code, reason = "nothing is looked at"))]
     pub look_ns: u64,
     /// The part of a processor's time that reading the stacks of all threads may take is one in this.

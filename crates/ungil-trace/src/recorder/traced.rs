@@ -338,11 +338,11 @@ impl Traced {
 
     /// Calls `tell` if the thread of this ident is in the gap in which the last look found it, with
     /// its ids, whether the gap is long, and what says whether the thread is still in it. A long gap
-    /// counts as told of then.
+    /// counts as told of if `tell` says that it has told of it.
     pub fn if_still_off(
         &mut self,
         ident: u64,
-        tell: impl FnOnce(ThreadId, u32, bool, &dyn Fn() -> bool),
+        tell: impl FnOnce(ThreadId, u32, bool, &dyn Fn() -> bool) -> bool,
     ) {
         let slots = self.file.table().slots();
         for (thread, slot) in self.threads.iter_mut().zip(slots) {
@@ -352,8 +352,9 @@ impl Traced {
             let holds = thread.gap.holds;
             let is_still_off = || holds_if_off(slot) == holds;
             if thread.gap.is_new() && is_still_off() {
-                thread.gap.is_told = thread.gap.is_long;
-                return tell(thread.id, thread.tid, thread.gap.is_long, &is_still_off);
+                let is_long = thread.gap.is_long;
+                thread.gap.is_told = tell(thread.id, thread.tid, is_long, &is_still_off) && is_long;
+                return;
             }
         }
     }

@@ -42,7 +42,7 @@ pub struct OffGil {
     /// How many samples of shorter ones there are.
     pub samples: u64,
     /// How long they were, without the waits for the GIL at their ends: long ones to the
-    /// nanosecond, shorter ones as far as they were sampled.
+    /// nanosecond, shorter ones by their part of the samples of gaps that were about as long.
     pub total_s: f64,
     /// The part of it that was sampled.
     pub sampled_s: f64,

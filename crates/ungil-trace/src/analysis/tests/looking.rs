@@ -73,8 +73,29 @@ fn samples_of_short_gaps_stand_for_their_time_and_one_of_a_long_gap_is_not_count
     let report = scenario.end(400 * MS);
     let [off] = &report.processes[0].gils[0].threads[0].off_gil[..] else { panic!() };
     assert_eq!((off.what, off.gaps, off.samples), (What::Network, 1, 3));
-    assert!((off.sampled_s - 0.15).abs() < 1e-9, "{}", off.sampled_s);
-    assert!((off.total_s - 0.30).abs() < 1e-9, "{}", off.total_s);
+    assert!((off.sampled_s - 0.147).abs() < 1e-9, "{}", off.sampled_s);
+    assert!((off.total_s - 0.297).abs() < 1e-9, "{}", off.total_s);
+}
+
+#[test]
+fn gaps_that_no_look_found_count_as_the_sampled_ones_of_their_length() {
+    let mut scenario = Scenario::new(2);
+    // Each fifth of 50 gaps of 20 ms is sampled, since a look is taken each 100 ms.
+    for round in 0..50 {
+        scenario.hold(round * 21 * MS, round * 21 * MS + MS, 0);
+        if round % 5 == 2 {
+            scenario.off(round * 21 * MS + 15 * MS, 0, 105 * MS, "clock_nanosleep");
+        }
+        // The wait for the GIL at the end of it is no part of a gap.
+        if round % 5 == 3 {
+            scenario.wait(round * 21 * MS + 21 * MS - 1, 0);
+        }
+    }
+    scenario.hold(1_050 * MS, 1_051 * MS, 0);
+    let report = scenario.end(1_051 * MS);
+    let [off] = &report.processes[0].gils[0].threads[0].off_gil[..] else { panic!() };
+    assert_eq!((off.what, off.gaps, off.samples), (What::Sleep, 0, 10));
+    assert!((off.total_s - 1.0).abs() < 1e-6, "{}", off.total_s);
 }
 
 #[test]
