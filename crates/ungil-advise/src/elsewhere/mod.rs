@@ -3,6 +3,7 @@
 
 mod sight;
 mod event_loop;
+mod connections;
 mod pool;
 mod kernel;
 mod processes;
@@ -23,6 +24,7 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
     let mut found: Vec<Advice> = kernel::find(report).into_iter().collect();
     for sight in sights() {
         found.extend(event_loop::find(&sight));
+        found.extend(connections::find(&sight));
         found.extend(pool::find(&sight));
     }
     if !gil_is_limit {

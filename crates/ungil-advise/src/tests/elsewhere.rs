@@ -66,6 +66,32 @@ fn a_loop_that_looks_find_as_it_wakes_up_to_poll_again_is_no_cause() {
     assert!(advice.text.starts_with("nothing to gain here: nothing wrong"), "{}", advice.text);
 }
 
+/// What is told of a loop that runs callbacks which sleep for 20 ms, of which so many are sampled.
+fn sleeps_on_a_loop(sampled: u64) -> Told {
+    let mut story = Story::of(&["MainThread"]);
+    for round in 0..50 {
+        let at_ns = round * 21 * MS;
+        story.acquire(at_ns, 0);
+        story.release(at_ns + MS, 0);
+        if round % 10 == 5 && round / 10 < sampled {
+            story.sampled(at_ns + 15 * MS, 0, 210 * MS, &["nap app.py", BASE]);
+        }
+    }
+    story.acquire(1_050 * MS, 0);
+    story.release(1_051 * MS, 0);
+    story.end(1_060 * MS)
+}
+
+#[test]
+fn short_calls_that_block_a_loop_are_told_with_their_whole_time_but_not_after_one_look() {
+    let told = sleeps_on_a_loop(5);
+    let advice = first(&told);
+    assert_eq!(advice.cause, Some(Cause::BlockedEventLoop));
+    assert!(advice.text.contains("slept (clock_nanosleep) for 1 s in 5 looks"), "{}", advice.text);
+    let told = sleeps_on_a_loop(1);
+    assert_ne!(first(&told).cause, Some(Cause::BlockedEventLoop));
+}
+
 const WORKER: &str = "_worker ~concurrent/futures/thread.py";
 
 #[test]
@@ -166,6 +192,41 @@ fn where_a_pool_that_computes_lacks_processors_more_threads_are_no_help() {
                 would not help";
     assert!(advice.text.contains(says), "{}", advice.text);
     assert_eq!((advice.cause, advice.confidence.level), (Some(Cause::Computing), Sure::High));
+}
+
+/// The frames of a thread that waits for a connection of `SQLAlchemy`, without its own.
+const TAKES: [&str; 4] = [
+    "Condition.wait ~threading.py",
+    "Queue.get /x/site-packages/sqlalchemy/util/queue.py",
+    "QueuePool._do_get /x/site-packages/sqlalchemy/pool/impl.py",
+    "Pool.connect /x/site-packages/sqlalchemy/pool/base.py",
+];
+
+#[test]
+fn a_pool_of_connections_is_exhausted_if_threads_wait_for_one() {
+    let mut story = Story::of(&["MainThread", "web-0", "web-1"]);
+    let stack: Vec<_> = TAKES.into_iter().chain(["query app.py"]).collect();
+    for thread in 1..3 {
+        off(&mut story, thread, 150 * MS, ("futex", ""), &stack);
+    }
+    let told = story.end(1_510 * MS);
+    let advice = first(&told);
+    assert_eq!(advice.cause, Some(Cause::ExhaustedPool));
+    assert_eq!(advice.subject.function.as_deref(), Some("query (app.py:7)"));
+    assert_eq!(advice.subject.thread_group.as_deref(), Some("web-*"));
+    let expected = "a connection pool of SQLAlchemy is exhausted: 2 threads waited for a \
+                    connection at query (app.py:7) for 3.01 s in all in 20 looks, the longest 150 ms";
+    assert!(advice.text.contains(expected), "{}", advice.text);
+    assert!(advice.action.code.as_deref().unwrap().contains("pool_size="));
+}
+
+#[test]
+fn a_thread_that_waits_for_the_database_does_not_wait_for_a_connection() {
+    let mut story = Story::of(&["MainThread", "web-0"]);
+    let connects = ["connect psycopg/connection.py", TAKES[2], TAKES[3], "query app.py"];
+    off(&mut story, 1, 150 * MS, ("futex", ""), &connects);
+    let told = story.end(1_510 * MS);
+    assert_ne!(first(&told).cause, Some(Cause::ExhaustedPool));
 }
 
 #[test]

@@ -320,7 +320,6 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
     fn what_serves_a_pool_of_processes_is_idle_until_there_is_something_to_do() {
         let recv = "Connection._recv ~multiprocessing/connection.py";
         let bytes = "_ConnectionBase.recv_bytes ~multiprocessing/connection.py";
@@ -368,7 +367,9 @@ mod tests {
     fn a_client_that_sleeps_until_there_is_a_result_waits_for_others() {
         let sleeps = ["Parallel._retrieve /x/site-packages/joblib/parallel.py", "main app.py"];
         assert_eq!(what("clock_nanosleep", "", &frames(&sleeps)), (What::Thread, false));
-=======
+    }
+
+    #[test]
     fn a_loop_that_a_look_finds_awake_in_its_own_poll_waits_all_the_same() {
         let gevent = ["Hub.run /x/site-packages/gevent/hub.py"];
         let eventlet = [
@@ -414,7 +415,6 @@ mod tests {
         assert_eq!(what("computing", "", &frames(&get)), (What::Thread, false));
         // What the thread was to run may compute.
         assert_eq!(what("computing", "", &frames(&worker[1..])), (What::Computing, false));
->>>>>>> 3d87322d (A loop that wakes up in its own poll is idle, not blocked)
     }
 
     #[test]
