@@ -211,7 +211,8 @@ def test_the_weights_of_a_profile_are_milliseconds_that_others_waited(
 ) -> None:
     profile = json.loads(exported(ungil, held, "firefox"))
     weights = sum(sum(thread["samples"]["weight"]) for thread in profile["threads"])
-    assert weights == pytest.approx(blamed_ms(report(ungil, held)), abs=len(profile["threads"]))
+    # The report rounds what each thread waited for each other to microseconds.
+    assert weights == pytest.approx(blamed_ms(report(ungil, held)), abs=0.01)
 
 
 def test_native_code_stands_above_the_line_that_called_it(ungil: Run, held: str) -> None:

@@ -350,10 +350,8 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Samples of a thread follow one another. What is lost by rounding to milliseconds is made up
-    /// for by the next one.
+    /// Samples of a thread follow one another.
     fn samples(&mut self, samples: &[(ThreadId, u64, Option<StackId>, u64)]) {
-        let mut rest_ns: HashMap<ThreadId, u64> = HashMap::new();
         let mut threads: Vec<_> = self.handles.iter().map(|(id, handle)| (*id, *handle)).collect();
         threads.sort_unstable_by_key(|(id, _)| *id);
         for (id, handle) in threads {
@@ -362,12 +360,10 @@ impl<'a> Building<'a> {
             let known = self.stretches.threads.get(&id.0);
             let begin_ns = known.map_or(0, |known| known.started_ns);
             // A track without a sample has no place in the profiler.
-            self.profile.add_sample(handle, self.at(begin_ns), None, CpuDelta::ZERO, 0);
+            let weight = self.functions.weight(0);
+            self.profile.add_sample(handle, self.at(begin_ns), None, CpuDelta::ZERO, weight);
             for &(_, at_ns, stack, waited_ns) in &samples[from..to] {
-                let rest_ns = rest_ns.entry(id).or_default();
-                *rest_ns = rest_ns.saturating_add(waited_ns);
-                let weight = i32::try_from(*rest_ns / MILLISECOND_NS).unwrap_or(i32::MAX);
-                *rest_ns %= MILLISECOND_NS;
+                let weight = self.functions.weight(waited_ns);
                 let stack = self.stack(id, handle, stack);
                 let at = self.at(at_ns.max(begin_ns));
                 self.profile.add_sample(handle, at, stack, CpuDelta::ZERO, weight);

@@ -1,6 +1,7 @@
 //! The functions of a Firefox profile: the file and the line of Python code, the library of native
 //! code. The crate that makes profiles knows labels alone, and leaves these columns empty; they are
-//! filled when the profile is written.
+//! filled when the profile is written. So are weights, which are whole numbers to that crate, and
+//! milliseconds with fractions to the profiler.
 
 use crate::stacks::{StackFrame, library_name};
 use serde::{Deserialize, Serialize};
@@ -15,10 +16,11 @@ const LIBRARY: u8 = 1;
 
 type Object<'a> = BTreeMap<&'a str, &'a RawValue>;
 
-/// What the labels of a profile stand for.
+/// What the labels and the weights of a profile stand for.
 #[derive(Debug, Default)]
 pub struct Functions {
     frames: HashMap<String, StackFrame>,
+    weights_ns: Vec<u64>,
 }
 
 /// The libraries of a profile, by their paths.
@@ -32,6 +34,12 @@ struct Libraries<'a> {
 #[derive(Debug, Deserialize)]
 struct Frames {
     func: Vec<usize>,
+}
+
+/// The same of the samples: each weight is a number that stands for one.
+#[derive(Debug, Deserialize)]
+struct Weights {
+    weight: Vec<usize>,
 }
 
 /// The same of the functions; each has the label of a frame.
@@ -68,7 +76,14 @@ impl Functions {
         label
     }
 
-    /// Writes a profile whose frames have labels of this.
+    /// What stands for a weight in the profile that will be written.
+    pub fn weight(&mut self, ns: u64) -> i32 {
+        let number = i32::try_from(self.weights_ns.len()).expect("samples fit into memory");
+        self.weights_ns.push(ns);
+        number
+    }
+
+    /// Writes a profile whose frames have labels of this, and whose samples have weights of this.
     pub fn write(&self, profile: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
         let text = serde_json::to_string(profile)?;
         let whole: Object = serde_json::from_str(&text)?;
@@ -96,6 +111,10 @@ impl Functions {
     ) -> io::Result<BTreeMap<&'a str, Cow<'a, RawValue>>> {
         let mut thread: BTreeMap<_, _> =
             thread.into_iter().map(|(key, value)| (key, Cow::Borrowed(value))).collect();
+        if let Some(samples) = thread.get("samples") {
+            let samples = self.weighed(samples)?;
+            thread.insert("samples", Cow::Owned(samples));
+        }
         let (Some(frames), Some(labels), Some(strings)) =
             (thread.get("frameTable"), thread.get("funcTable"), thread.get("stringArray"))
         else {
@@ -121,6 +140,16 @@ impl Functions {
         thread.insert("resourceTable", Cow::Owned(to_raw_value(&table.resources())?));
         thread.insert("stringArray", Cow::Owned(to_raw_value(&strings.all)?));
         Ok(thread)
+    }
+
+    /// A table of samples with what its weights stand for, in milliseconds.
+    fn weighed(&self, samples: &RawValue) -> io::Result<Box<RawValue>> {
+        let mut columns: BTreeMap<&str, Cow<RawValue>> = serde_json::from_str(samples.get())?;
+        let Weights { weight } = serde_json::from_str(samples.get())?;
+        let ns = weight.iter().map(|it| self.weights_ns.get(*it).copied().unwrap_or_default());
+        let ms: Vec<_> = ns.map(|ns| ns as f64 / 1e6).collect();
+        columns.insert("weight", Cow::Owned(to_raw_value(&ms)?));
+        Ok(to_raw_value(&columns)?)
     }
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use ungil_core::{Event, Kind};
-use ungil_export::{Cell, Collapsed, Rows, Weight};
+use ungil_export::{Cell, Collapsed, Firefox, Rows, Weight};
 use ungil_trace::Record;
 use ungil_trace::analysis::Analysis;
 use ungil_trace::record::{Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
@@ -273,4 +273,38 @@ fn a_collapsed_stack_weighs_what_others_waited() {
         written(Weight::Held),
         "t0;main (app.py:7);spin (app.py:7) 40000\nt1;(no stack) 1000\n"
     );
+}
+
+/// What the samples of each thread weigh in a Firefox profile, in milliseconds.
+fn firefox_weights(records: &[Record]) -> Vec<Vec<f64>> {
+    let mut firefox = Firefox::new(1_000, 0, u64::MAX);
+    for record in records {
+        firefox.push(record);
+    }
+    let mut out = Vec::new();
+    firefox.write(0, &mut out).unwrap();
+    let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let weights = |thread: &serde_json::Value| {
+        let weights = thread["samples"]["weight"].as_array().unwrap();
+        weights.iter().map(|weight| weight.as_f64().unwrap()).collect()
+    };
+    profile["threads"].as_array().unwrap().iter().map(weights).collect()
+}
+
+#[test]
+fn a_firefox_sample_weighs_fractions_of_a_millisecond() {
+    let mut records = vec![process(), thread(0), thread(1)];
+    for turn in 0..3 {
+        let at_ns = START + turn * 1_000_000;
+        records.extend([
+            event(0, at_ns, Kind::Acquire),
+            event(1, at_ns + 10_000, Kind::Wait),
+            stack(0, at_ns + 100_000, &format!("f{turn}")),
+            event(0, at_ns + 310_000, Kind::ReleaseVoluntary),
+            event(1, at_ns + 310_000, Kind::Acquire),
+            event(1, at_ns + 320_000, Kind::ReleaseVoluntary),
+        ]);
+    }
+    records.push(end(START + 4_000_000));
+    assert_eq!(firefox_weights(&records), [vec![0.0, 0.3, 0.3, 0.3], vec![0.0]]);
 }
