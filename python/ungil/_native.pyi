@@ -487,6 +487,10 @@ class Demands:
     def __new__(cls, path: str) -> Demands:
         """Read the trace file `path`; one that was cut off as far as it goes."""
 
+    @property
+    def cut(self) -> str | None:
+        """The note of a report about a trace that was cut off; None if it is whole."""
+
     def listed(self) -> str:
         """What there is to choose from, as JSON (docs/simulate.md)."""
 
@@ -512,11 +516,12 @@ class Demands:
         IndexError for an `index` that is not listed, MemoryError for too many threads.
         """
 
-def trace_span(path: str) -> tuple[int, int, int | None]:
-    """Return when a trace begins and ends, and what day that is.
+def trace_span(path: str) -> tuple[int, int, int | None, str | None]:
+    """Return when a trace begins and ends, what day that is, and where it is cut.
 
     Begin and end are in nanoseconds of CLOCK_MONOTONIC; the third is the begin in nanoseconds since
-    1970, None if the trace does not tell. Raises what `read_trace` does.
+    1970, None if the trace does not tell. The fourth is the note of a report about a trace that was
+    cut off, None if it is whole. Raises what `read_trace` does.
     """
 
 def trace_stretches(

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ungil_advise::Advised;
@@ -261,8 +261,8 @@ pub fn read_trace(
         }
     });
     let (ending, mut report) = read.map_err(unreadable)?;
-    if ending == Ending::Cut {
-        report.notes.insert(0, what_is_cut(&path, span.end_ns() - span.started_ns()));
+    if let Some(told) = cut(&path, ending, &span) {
+        report.notes.insert(0, told);
     }
     let advised = advise.then(|| {
         py.detach(|| {
@@ -282,15 +282,24 @@ pub(crate) struct WithAdvice<'a> {
     pub(crate) advised: Option<Advised>,
 }
 
+/// Start and end in ns, the time of day at the start, and a sentence about a trace that is cut.
+type Extent = (u64, u64, Option<i128>, Option<String>);
+
 /// Start and end of a trace file, and what day it was at its start; see `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
-pub fn trace_span(py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64, Option<i128>)> {
+pub fn trace_span(py: Python<'_>, path: PathBuf) -> PyResult<Extent> {
     let clock = perfetto::wall_clock(&path)?;
     let mut span = Span::default();
-    py.detach(|| perfetto::read(&path, |record| span.push(&record))).map_err(unreadable)?;
+    let ending =
+        py.detach(|| perfetto::read(&path, |record| span.push(&record))).map_err(unreadable)?;
     let unix_ns = clock.map(|clock| clock.unix_ns(span.started_ns()));
-    Ok((span.started_ns(), span.end_ns(), unix_ns))
+    Ok((span.started_ns(), span.end_ns(), unix_ns, cut(&path, ending, &span)))
+}
+
+/// Says where a trace of this ending ends, if that is too early.
+pub fn cut(path: &Path, ending: Ending, span: &Span) -> Option<String> {
+    (ending == Ending::Cut).then(|| what_is_cut(path, span.end_ns() - span.started_ns()))
 }
 
 /// Process, GIL, thread, whether it held (or waited), begin and end in nanoseconds.

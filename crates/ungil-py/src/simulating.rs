@@ -1,30 +1,41 @@
 //! Replaying a trace under other rules, as Python sees it.
 
-use crate::recording::{as_json, nanoseconds, unreadable};
+use crate::recording::{as_json, cut, nanoseconds, unreadable};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_simulate::{Change, Collector, Demand, Gil, Rules, Unpredictable};
+use ungil_trace::analysis::Span;
 use ungil_trace::perfetto;
 
 /// What the threads of a trace wanted; see `_native.pyi`.
 #[pyclass(module = "ungil._native", frozen)]
-pub struct Demands(Vec<Demand>);
+pub struct Demands {
+    demands: Vec<Demand>,
+    /// A sentence, if the trace ends too early.
+    #[pyo3(get)]
+    cut: Option<String>,
+}
 
 #[pymethods]
 impl Demands {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let mut collector = Collector::default();
-        py.detach(|| perfetto::read(&path, |record| collector.push(&record)))
-            .map_err(unreadable)?;
-        Ok(Self(py.detach(|| collector.finish())))
+        let (mut collector, mut span) = (Collector::default(), Span::default());
+        let read = py.detach(|| {
+            perfetto::read(&path, |record| {
+                span.push(&record);
+                collector.push(&record);
+            })
+        });
+        let cut = cut(&path, read.map_err(unreadable)?, &span);
+        Ok(Self { demands: py.detach(|| collector.finish()), cut })
     }
 
     fn listed(&self) -> PyResult<String> {
-        as_json(&self.0.iter().map(Demand::listed).collect::<Vec<_>>())
+        as_json(&self.demands.iter().map(Demand::listed).collect::<Vec<_>>())
     }
 
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
@@ -46,7 +57,7 @@ impl Demands {
         runs: u32,
         seed: u64,
     ) -> PyResult<String> {
-        let demand = self.0.get(index).ok_or_else(|| PyIndexError::new_err("no such GIL"))?;
+        let demand = self.demands.get(index).ok_or_else(|| PyIndexError::new_err("no such GIL"))?;
         let changes = work.into_iter().map(|(thread, factor)| (thread, Change::Work(factor)));
         let times = times.into_iter().map(|(thread, count)| (thread, Change::Times(count)));
         let levels = levels.into_iter().map(|(thread, name)| Ok((thread, level(&name)?)));

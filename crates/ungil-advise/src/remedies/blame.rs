@@ -3,6 +3,7 @@
 use super::Ward;
 use crate::advice::{Evidence, Unit};
 use crate::place::finding_key;
+use ungil_trace::analysis::words;
 use ungil_trace::report::Evidence as Found;
 
 /// Threads named in one sentence.
@@ -68,7 +69,7 @@ impl Ward<'_> {
         let named: Vec<_> = places.iter().take(NAMED).map(name).collect();
         match places.len() {
             1 => format!("thread {}", named[0]),
-            few if few <= NAMED => format!("threads {}", named.join(" and ")),
+            few if few <= NAMED => format!("threads {}", words::list(&named)),
             many => format!("threads {} and {} more", named[0], many - 1),
         }
     }

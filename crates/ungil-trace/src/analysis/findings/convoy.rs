@@ -34,7 +34,7 @@ pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
         [] => String::new(),
         few if few.len() <= NAMED => {
             let names: Vec<_> = few.iter().map(|thread| scene.name(thread)).collect();
-            format!(", behind {}", names.join(" and "))
+            format!(", behind {}", words::list(&names))
         }
         many => format!(", behind {} and {} more", scene.name(many[0]), many.len() - 1),
     };

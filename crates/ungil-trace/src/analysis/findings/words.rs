@@ -64,6 +64,15 @@ pub fn number(number: u64) -> String {
     groups.join(",")
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// Where a frame is, as short as a sentence wants it: `app.py:42`.
 pub fn place(frame: &str) -> &str {
     let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
@@ -106,6 +115,13 @@ mod tests {
     #[test]
     fn a_small_share_is_not_shown_as_none() {
         assert_eq!([0.0, 0.001, 0.127, 1.0].map(percent), ["0 %", "under 1 %", "13 %", "100 %"]);
+    }
+
+    #[test]
+    fn a_list_has_commas_and_one_and() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let listed = [&names[..0], &names[..1], &names[..2], &names].map(list);
+        assert_eq!(listed, ["", "a", "a and b", "a, b and c"]);
     }
 
     #[test]
