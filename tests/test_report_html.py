@@ -212,7 +212,6 @@ def test_trace_writes_the_page_of_its_own_recording(ungil: Run, tmp_path: Path) 
         ("none/page.html", "cannot write 'none/page.html': no such folder"),
         ("folder", "cannot write 'folder': it is not a regular file"),
         ("/dev/null", "cannot write '/dev/null': it is not a regular file"),
-        ("t.pftrace", "the page cannot be written to 't.pftrace': that is the trace"),
     ],
 )
 def test_a_place_that_cannot_be_a_page_is_one_sentence_before_any_work(
@@ -251,3 +250,15 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_page_that_was_there(
     assert outcome.stderr == "ungil: cannot write 't.html': file too large\n"
     assert page.read_text() == "an older one"
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_page_for_standard_output_is_the_one_for_a_file(ungil: Run, tmp_path: Path) -> None:
+    assert ungil("trace", "-q", "-o", "t.pftrace", "-c", TWO_THREADS).returncode == 0
+    assert ungil("report", "t.pftrace", "--html", "t.html").returncode == 0
+    outcome = ungil("report", "t.pftrace", "--html", "-")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout == (tmp_path / "t.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "-").exists()
+    outcome = ungil("report", "t.pftrace", "--html", "-", "--json")
+    said = "ungil: the JSON and the page cannot both be written to '-'\n"
+    assert (outcome.returncode, outcome.stderr) == (2, said)

@@ -183,10 +183,10 @@ def test_an_exported_database_answers_the_same(ungil: Run, trace: str, tmp_path:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT * FROM nowhere", "no such table: nowhere; there are processes, threads"),
+        ("SELECT * FROM nowhere", "no such table: nowhere; the tables are processes, threads"),
         ("SELEC", "syntax error"),
         ("DELETE FROM holds", "readonly database"),
-        ("SELECT 1; SELECT 2", "one statement"),
+        ("SELECT 1; SELECT 2", "--sql: give one statement; the tables are processes"),
         ("", "give a SELECT"),
     ],
 )
@@ -195,3 +195,34 @@ def test_a_wrong_question_is_one_sentence(ungil: Run, trace: str, query: str, sa
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert said in outcome.stderr
     assert len(outcome.stderr.splitlines()) == 1
+
+
+def test_a_view_has_all_that_its_table_says_of_a_hold_or_a_wait(ungil: Run, trace: str) -> None:
+    for table in ("holds", "waits"):
+        (own,) = asked(ungil, trace, f"SELECT * FROM {table} LIMIT 1")
+        (named,) = asked(ungil, trace, f"SELECT * FROM named_{table} LIMIT 1")
+        assert {it for it in own if not it.endswith("_id")} <= named.keys()
+
+
+def test_an_answer_that_cannot_be_written_is_no_fault_of_the_trace(ungil: Run, trace: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        outcome = ungil(
+            "report",
+            trace,
+            "--sql",
+            "SELECT * FROM holds",
+            capture_output=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    said = "ungil: the output is incomplete: no space left on device\n"
+    assert (outcome.returncode, outcome.stderr) == (1, said)
+
+
+def test_a_name_that_the_encoding_lacks_is_printed_as_well_as_it_can_be(
+    ungil: Run, trace: str, environment: dict[str, str]
+) -> None:
+    ascii_only = environment | {"PYTHONIOENCODING": "ascii"}
+    outcome = ungil("report", trace, "--sql", "SELECT char(233, 109) AS name", env=ascii_only)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout.split() == ["name", "?m"]

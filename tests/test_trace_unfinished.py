@@ -176,3 +176,43 @@ def test_the_program_goes_on_when_its_recorder_is_killed_and_its_session_removed
         assert running.popen.stdin is not None
         print(file=running.popen.stdin, flush=True)
         assert {running.read_line(), running.read_line()} == {"thread", "child"}
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The beginning of a trace."""
+    whole = tmp_path_factory.mktemp("cut") / "whole.pftrace"
+    program = [sys.executable, str(PROGRAMS / "compared.py"), "0.5", "convoy"]
+    subprocess.run(
+        [sys.executable, "-m", "ungil", "trace", "-q", "-o", str(whole), *program], check=True
+    )
+    content = whole.read_bytes()
+    beginning = whole.with_name("cut.pftrace")
+    beginning.write_bytes(content[:-200])
+    return beginning
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "FILE"),
+        ("advise", "FILE", "--json"),
+        ("simulate", "FILE", "--policy", "fair"),
+        ("simulate", "FILE", "--policy", "fair", "--json"),
+        ("report", "FILE", "--sql", "SELECT * FROM threads"),
+        *(
+            ("export", "FILE", "--format", name, "-o", "out")
+            for name in ("firefox", "speedscope", "collapsed", "sqlite")
+        ),
+    ],
+)
+def test_every_reader_of_a_trace_that_was_cut_off_says_where_it_ends(
+    ungil: Run, cut: Path, words: tuple[str, ...]
+) -> None:
+    note = json.loads(ungil("report", str(cut), "--json").stdout)["notes"][0]
+    assert note.startswith("the trace ends after ")
+    outcome = ungil(*(str(cut) if word == "FILE" else word for word in words))
+    assert outcome.returncode == 0, outcome.stderr
+    assert f"ungil: {note}\n" in outcome.stderr
+    if words[0] == "simulate" and "--json" in words:
+        assert json.loads(outcome.stdout)["predictions"][0]["notes"][0] == note

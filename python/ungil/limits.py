@@ -121,11 +121,19 @@ class Limits:
     max_wait: str | None = None
 
     @classmethod
-    def parse(cls, max_hold: str | None, max_wait: str | None) -> Limits:
-        """Limits written like `20ms`; UsageError if one is no duration, or there is none."""
+    def parse(
+        cls,
+        max_hold: str | None,
+        max_wait: str | None,
+        names: tuple[str, str] = ("max_hold", "max_wait"),
+    ) -> Limits:
+        """Limits written like `20ms`; UsageError if one is no duration, or there is none.
+
+        `names` are what the user knows them by.
+        """
         if max_hold is None and max_wait is None:
             raise UsageError("no limit was given; pass max_hold, max_wait, or both")
-        hold_ns, wait_ns = _parsed("max_hold", max_hold), _parsed("max_wait", max_wait)
+        hold_ns, wait_ns = _parsed(names[0], max_hold), _parsed(names[1], max_wait)
         return cls(hold_ns, wait_ns, max_hold, max_wait)
 
     @property

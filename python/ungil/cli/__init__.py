@@ -10,6 +10,7 @@ A mistake of the user is one sentence on stderr, never a traceback.
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from ungil.cli.streams import fail, occupy_closed, say, settle
@@ -24,16 +25,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     occupy_closed()
-    code = _run(words)
+    failed = None
+    try:
+        code = _run(words)
+    except OSError as error:
+        code, failed = 1, error
     problem = settle()
+    if problem is None and failed is not None and not _is_of_output(failed):
+        where = "" if failed.filename is None else f"{failed.filename!r}: "
+        return fail(f"{where}{_why(failed)}", code)
+    problem = problem or failed
     if problem is None:
         return code
     if not isinstance(problem, BrokenPipeError):
-        say(f"the output is incomplete: {str(problem.strerror).lower()}")
+        say(f"the output is incomplete: {_why(problem)}")
     return code or 1
 
 
+def _is_of_output(error: OSError) -> bool:
+    """Whether a stream has refused what was printed; of all that has no name, only they do so."""
+    refusals = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    return error.filename is None and error.errno in refusals
+
+
+def _why(error: OSError) -> str:
+    from ungil.formatting import reason  # not every start of a program needs it
+
+    return reason(error)
+
+
 def _run(words: list[str]) -> int:
+    """The exit code. OSError for what no command expects."""
     try:
         if words[:1] == ["run"]:
             from ungil.cli.run.launch import plain
@@ -49,7 +71,7 @@ def _run(words: list[str]) -> int:
         if error.name != "ungil._native":
             raise
         return fail(f"the native part of ungil cannot be loaded ({error}); reinstall ungil", 1)
-    except (Error, OSError) as error:
+    except Error as error:
         return fail(str(error), 1)
     except KeyboardInterrupt:
         print(file=sys.stderr)

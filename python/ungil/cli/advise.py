@@ -11,9 +11,7 @@ import click
 from ungil._native import read_trace
 from ungil.cli.command import Command, blame_after_option
 from ungil.cli.completing import files
-from ungil.cli.report.unfinished import readable
-from ungil.errors import UsageError
-from ungil.formatting import reason
+from ungil.cli.report.unfinished import blamed, readable, say_cut
 
 EXAMPLES = """\
   ungil advise ungil-app.pftrace
@@ -36,18 +34,19 @@ def command(file: str, as_json: bool, blame_after: float) -> None:
     if sys.stderr.isatty():
         click.echo("simulating ...\r", err=True, nl=False)
     try:
-        report = read_trace(path, blame_after, advise=True)
-    except ValueError as error:
-        raise UsageError(f"cannot read {path!r}: {error}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {path!r}: {reason(error)}") from error
+        with blamed(path):
+            report = read_trace(path, blame_after, advise=True)
     finally:
         if sys.stderr.isatty():
             click.echo("              \r", err=True, nl=False)
+    from ungil.report.model import cut_of  # which brings rich
+
+    told = json.loads(report)
+    say_cut(cut_of(told["notes"]))
     # `ungil advise FILE | head` ends quietly, as other commands do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if as_json:
-        print(json.dumps({"trace": path, **json.loads(report)["advised"]}))
+        print(json.dumps({"trace": path, **told["advised"]}))
         return
     from ungil.report import print_advice
 

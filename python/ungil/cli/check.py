@@ -13,6 +13,7 @@ import click
 from ungil._native import Child, Recorder
 from ungil.cli.command import ProgramCommand
 from ungil.cli.completing import files
+from ungil.cli.overwriting import distinct, files_of, spare
 from ungil.cli.program import Program, find_program
 from ungil.cli.streams import fail, say
 from ungil.cli.trace.outputs import json_file
@@ -79,8 +80,10 @@ def command(
     """
     if max_hold is None and max_wait is None:
         raise UsageError("no limit was given; pass --max-hold 50ms, --max-wait 50ms, or both")
-    limits = Limits.parse(max_hold, max_wait)
+    limits = Limits.parse(max_hold, max_wait, ("--max-hold", "--max-wait"))
     program = find_program(words, "check")
+    distinct(("the trace", output), ("the JSON", json_path))
+    spare(files_of(program), "the program", [output, json_path])
     with json_file(json_path) as write_json, tempfile.TemporaryDirectory(prefix="ungil-") as folder:
         recorder = _recorder(output, str(Path(folder, "check.pftrace")), limits, no_children)
         status, report = _run(program, recorder)

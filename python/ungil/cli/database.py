@@ -80,7 +80,8 @@ VIEWS = {
     SELECT holds.id, processes.pid, processes.command, holds.gil, threads.tid,
         threads.name AS thread, holds.start_ns, holds.end_ns,
         holds.end_ns - holds.start_ns AS held_ns, holds.forced, holds.waited_ns,
-        holds.waiters_max, holds.end_ns - holds.asked_ns AS unanswered_ns, holds.cpu_ns
+        holds.waiters_max, holds.asked_ns, holds.end_ns - holds.asked_ns AS unanswered_ns,
+        holds.cpu_ns
     FROM holds
     JOIN threads ON threads.id = holds.thread_id
     JOIN processes ON processes.id = holds.process_id""",
@@ -105,10 +106,11 @@ def ddl() -> str:
     return "".join((*tables, *views))
 
 
-def build(trace: str, database: Path, part: tuple[int, int] | None = None) -> None:
+def build(trace: str, database: Path, part: tuple[int, int] | None = None) -> str | None:
     """Write a trace, or a part of it, as a database to a file that does not exist or is empty.
 
-    Raises what `_native.read_trace` does, and sqlite3.Error where the file cannot be written.
+    Returns the note of a report about a trace that was cut off, None for a whole one. Raises what
+    `_native.read_trace` does, and sqlite3.Error where the file cannot be written.
     """
     connection = sqlite3.connect(database, isolation_level=None)
     try:
@@ -123,10 +125,11 @@ def build(trace: str, database: Path, part: tuple[int, int] | None = None) -> No
                 places = ", ".join("?" * len(rows[0]))
                 connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
 
-        start_ns, end_ns, unix_ns = trace_span(trace)
+        start_ns, end_ns, unix_ns, cut = trace_span(trace)
         trace_rows(trace, insert, part)
         insert("trace", [(SCHEMA, end_ns - start_ns, unix_ns)])
         connection.execute("CREATE INDEX samples_of_holds ON samples (hold_id)")
         connection.execute("COMMIT")
+        return cut
     finally:
         connection.close()

@@ -13,6 +13,7 @@ import click
 import ungil
 from ungil.cli.command import Command
 from ungil.cli.completing import files
+from ungil.cli.overwriting import distinct, spare
 from ungil.errors import UsageError
 from ungil.formatting import reason
 
@@ -88,7 +89,10 @@ def command(
     from ungil.lab.runs import Run
     from ungil.lab.watching import watching
 
-    plan = Plan(_interpreters(pythons), quick)
+    interpreters = _interpreters(pythons)
+    paths = [interpreter.path for interpreter in interpreters]
+    spare(paths, "an interpreter to run on", [json_path, html_path])
+    plan = Plan(interpreters, quick)
     cells = [cell for experiment in experiments for cell in experiment.plan(plan)]
     path = Path(json_path) if json_path is not None else _state(quick)
     header = Header(ungil.__version__, describe(), quick)
@@ -116,8 +120,7 @@ def _interpreters(named: Sequence[str]) -> list[Interpreter]:
 
 def _check_page(path: str, json_path: str | None) -> None:
     """UsageError if a page cannot be written: nobody measures first to hear that."""
-    if json_path is not None and Path(path) == Path(json_path):
-        raise UsageError(f"the results and their page cannot both be written to {path!r}")
+    distinct(("the results", json_path), ("their page", path))
     folder = Path(path).parent
     if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise UsageError(

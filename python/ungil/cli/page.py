@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,7 @@ import click
 
 from ungil.cli.advised import is_advised
 from ungil.cli.completing import files
+from ungil.cli.overwriting import STREAM
 from ungil.cli.streams import say
 from ungil.errors import Error, UsageError
 from ungil.formatting import native_reason, reason, size, tally
@@ -22,21 +26,16 @@ html_option = click.option(
     "page",
     metavar="OUT.html",
     shell_complete=files,
-    help="Write a page for a browser: one file, no network.",
+    help="Write a page for a browser: one file, no network ('-': stdout).",
 )
 
 
-def writable(page: str, trace: str | None) -> None:
-    """UsageError if nothing can be written to `page`, or if that is the trace itself.
-
-    It is found out before the work, not after it.
-    """
+def writable(page: str) -> None:
+    """UsageError if nothing can be written to `page`. It is found out before the work."""
+    if page == STREAM:
+        return
     path = Path(page)
     folder = path.parent
-    if trace is not None and path.exists() and Path(trace).exists() and path.samefile(trace):
-        raise UsageError(f"the page cannot be written to {page!r}: that is the trace")
-    if trace is not None and os.path.realpath(page) == os.path.realpath(trace):
-        raise UsageError(f"the page cannot be written to {page!r}: that is the trace")
     if not folder.is_dir():
         raise UsageError(f"cannot write {page!r}: no such folder")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
@@ -53,23 +52,45 @@ def write(
     part: tuple[int, int] | None = None,
     advise: bool | None = None,
 ) -> str:
-    """Write the page, say where it is, and return the report as JSON.
+    """Write the page, say where it is, and return the report as JSON; `-` is standard output.
 
     `advise` is what was asked for, as in `advised.is_advised`. Raises what
     `ungil.report.page.write` does, but an Error, in one sentence, if the page cannot be written.
     """
     from ungil.report.page import write as write_page
 
-    try:
-        advised = is_advised(trace, advise)
-        with _progress(advised) as progress:
-            report = write_page(trace, page, blame_after, part, progress, advise=advised)
-    except OSError as error:
-        if error.filename is None or os.fspath(error.filename) != page:
-            raise
-        raise Error(f"cannot write {page!r}: {native_reason(reason(error))}") from error
-    say(f"the page is {page!r} ({size(Path(page).stat().st_size)}); open it in a browser")
+    with _place(page) as path:
+        try:
+            advised = is_advised(trace, advise)
+            with _progress(advised) as progress:
+                report = write_page(trace, path, blame_after, part, progress, advise=advised)
+        except OSError as error:
+            if error.filename is None or os.fspath(error.filename) != path:
+                raise
+            raise Error(f"cannot write {path!r}: {native_reason(reason(error))}") from error
+    if page != STREAM:
+        say(f"the page is {page!r} ({size(Path(page).stat().st_size)}); open it in a browser")
     return report
+
+
+@contextmanager
+def _place(page: str) -> Generator[str]:
+    """Where to write: a page gets its name when it is whole, so one for a stream is copied to it.
+
+    Error if that fails.
+    """
+    if page != STREAM:
+        yield page
+        return
+    with tempfile.TemporaryDirectory(prefix="ungil-") as folder:
+        whole = Path(folder, "page.html")
+        yield str(whole)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        try:
+            with whole.open("rb") as file, open(1, "wb", closefd=False) as out:
+                shutil.copyfileobj(file, out)
+        except OSError as error:
+            raise Error(f"cannot write the page to standard output: {reason(error)}") from error
 
 
 @contextmanager

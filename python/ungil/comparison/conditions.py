@@ -10,6 +10,7 @@ from ungil.comparison.matching import Commands
 from ungil.comparison.measures import Group
 from ungil.comparison.runs import Run
 from ungil.formatting import digits, plural
+from ungil.report.model import cut_of
 
 # How many times as long as another one an interval may be, and count as the same.
 _SAME_INTERVAL = 1.1
@@ -134,8 +135,7 @@ def _trouble(side: str, runs: Sequence[Run]) -> Iterator[str]:
                 f"{side}: {events} lost in {run.file!r}, so medians, contended time and findings "
                 "are incomplete"
             )
-        for note in run.notes:
-            if note.startswith("the trace ends after"):
-                yield f"{side}: {run.file!r}: {note}"
+        if cut := cut_of(run.notes):
+            yield f"{side}: {run.file!r}: {cut}"
         if not any(process["gils"] for process in run.processes):
             yield f"{side}: no GIL was recorded in {run.file!r}"

@@ -7,6 +7,7 @@ keys it does not know.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Literal, NotRequired, TypedDict, cast
 
 Who = int | Literal["others", "unknown"] | None
@@ -402,6 +403,15 @@ class Report(TypedDict):
     part: NotRequired[Part | None]
     other_processes: NotRequired[OtherProcesses | None]
     advised: NotRequired[Advised]
+
+
+CUT = "the trace ends after"
+"""With this begins the first note of a trace that was cut off."""
+
+
+def cut_of(notes: Sequence[str]) -> str | None:
+    """Which of the notes of a report says that its trace was cut off, if it was."""
+    return next((note for note in notes if note.startswith(CUT)), None)
 
 
 def parse(text: str) -> Report:

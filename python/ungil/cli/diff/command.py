@@ -13,11 +13,11 @@ import click
 from ungil.cli.command import Command, blame_after_option
 from ungil.cli.completing import files
 from ungil.cli.diff.sides import BETWEEN, sides
+from ungil.cli.overwriting import spare
 from ungil.cli.progress import progress
+from ungil.cli.report.unfinished import blamed
 from ungil.cli.trace.outputs import json_file
 from ungil.comparison import Run, compare, read_run
-from ungil.errors import UsageError
-from ungil.formatting import reason
 
 EXAMPLES = """\
   ungil diff before.pftrace after.pftrace
@@ -67,6 +67,7 @@ def command(
     one side differ. With one run a side, ungil estimates the noise from parts of each run.
     """
     before, after = sides([BETWEEN if word == SEPARATOR else word for word in files])
+    spare([*before, *after], "a trace that is compared", [page])
     # Whether the page can be written is known before minutes of reading.
     with json_file(page) as write_page:
         runs = _read([*before, *after], blame_after)
@@ -107,9 +108,5 @@ def _read(files: list[str], blame_after: float) -> list[Run]:
 
 
 def _run(file: str, blame_after: float) -> Run:
-    try:
+    with blamed(file):
         return read_run(file, blame_after)
-    except ValueError as error:
-        raise UsageError(f"cannot read {file!r}: {error}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {file!r}: {reason(error)}") from error

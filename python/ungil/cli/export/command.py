@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from ungil._native import export_trace, trace_span
+from ungil._native import export_trace
 from ungil.cli.command import Command
 from ungil.cli.completing import files
+from ungil.cli.overwriting import STREAM, spare
 from ungil.cli.progress import working
 from ungil.cli.report.part import Extent
-from ungil.cli.report.unfinished import readable
+from ungil.cli.report.unfinished import blamed, readable, say_cut
 from ungil.cli.streams import say
 from ungil.cli.trace.outputs import whole_file
-from ungil.errors import UsageError
+from ungil.errors import Error, UsageError
 from ungil.formatting import duration, printable, reason
 
 EXAMPLES = """\
@@ -26,6 +28,9 @@ EXAMPLES = """\
   ungil export app.pftrace --format sqlite        a database, as ungil report --sql asks it
   ungil export app.pftrace --format firefox --from 12:03:41 --to 12:03:51
 """
+
+MARKERS = 500_000
+"""The most that a profile has unless somebody asks: the Firefox Profiler reads its file whole."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +70,13 @@ FORMATS = {
 @click.option(
     "--weight",
     type=click.Choice(["waited", "held"]),
-    default="waited",
-    show_default=True,
-    help="For collapsed: weigh a stack by how long others waited for it, or by how long it held.",
+    help="For collapsed: weigh a stack by how long others waited for it, or by how long it held "
+    "[default: waited].",
 )
 @click.option(
     "--markers",
     type=click.IntRange(min=0),
-    default=500_000,
-    show_default=True,
-    help="For firefox: keep this many of the longest holds and waits.",
+    help=f"For firefox: keep this many of the longest holds and waits [default: {MARKERS:,}].",
 )
 @click.option("--from", "begin", metavar="T", help="Start here, as in ungil report.")
 @click.option("--to", "end", metavar="T", help="Stop here.")
@@ -83,8 +85,8 @@ def command(
     file: str,
     name: str,
     output: str | None,
-    weight: str,
-    markers: int,
+    weight: str | None,
+    markers: int | None,
     begin: str | None,
     end: str | None,
     last: str | None,
@@ -92,23 +94,33 @@ def command(
     """Write the trace FILE, or a part of it, in the format of another tool."""
     if last is not None and (begin is not None or end is not None):
         raise UsageError("--last cannot be combined with --from and --to")
+    only = {"--weight": (weight, "collapsed"), "--markers": (markers, "firefox")}
+    for option, (given, format_) in only.items():
+        if given is not None and name != format_:
+            raise UsageError(f"{option} is for --format {format_}; {name} has no use for it")
     found = readable(file)
     if output is None:
         output = Path(file).name.removesuffix(".pftrace") + FORMATS[name].suffix
-    if name == "sqlite" and (output == "-" or _is_no_file(output)):
+    spare([found], "the trace", [output])
+    if name == "sqlite" and (output == STREAM or _is_no_file(output)):
         raise UsageError("a database needs a file, not a stream: name one with -o")
+    # What is no trace is told of before anything is written.
+    with blamed(found):
+        extent = Extent.of(found)
+        whole = begin is None and end is None and last is None
+        part = None if whole else extent.part(begin, end, last)
+    say_cut(extent.cut)
+    if output == STREAM:
+        # `ungil export FILE -o - | head` ends quietly, as other commands do.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    kept = MARKERS if markers is None else markers
     try:
-        part = None
-        if begin is not None or end is not None or last is not None:
-            part = Extent(*trace_span(found)).part(begin, end, last)
-        else:
-            trace_span(found)  # what is no trace is told of before anything is written
-        _write(found, name, output, weight, markers, part)
-    except ValueError as error:
-        raise UsageError(f"cannot read {file!r}: {error}") from error
-    except FileNotFoundError as error:
-        raise UsageError(f"cannot read {file!r}: {reason(error)}") from error
-    if output != "-":
+        _write(found, name, output, weight or "waited", kept, part)
+    except OSError as error:
+        # The trace has just been read to its end.
+        place = "standard output" if output == STREAM else repr(output)
+        raise Error(f"cannot write {place}: {reason(error)}") from error
+    if output != STREAM:
         say(f"wrote {printable(output)!r}; {FORMATS[name].opened}")
 
 
@@ -132,7 +144,7 @@ def _write(
                 # The file has no name that could be trusted yet, but it has a number.
                 build(trace, Path(f"/proc/self/fd/{descriptor}").readlink(), part)
             except sqlite3.Error as error:
-                raise OSError(f"cannot write {output!r}: {error}") from error
+                raise Error(f"cannot write {output!r}: {error}") from error
             return
         missing, missing_ns = export_trace(trace, name, descriptor, part, markers, weight)
     if missing:

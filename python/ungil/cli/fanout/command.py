@@ -22,6 +22,7 @@ from ungil.cli.fanout.options import (
     limit_of,
     per_second,
 )
+from ungil.cli.overwriting import spare
 from ungil.errors import UsageError
 from ungil.formatting import reason
 
@@ -197,6 +198,7 @@ def command(
     if mode == "green":
         _patch()
     hosts = Hosts(_path(path), format_, was_named=path is not None)
+    spare([hosts.path], "the file with the hosts", [journal])
     target = aimed(hosts)
     check_mode(mode, target)
     group = grouping(group_by, per_group, hosts)

@@ -7,15 +7,15 @@ import sys
 
 import click
 
-from ungil._native import read_trace, trace_span
+from ungil._native import read_trace
 from ungil.cli.advised import is_advised
 from ungil.cli.command import Command, blame_after_option
 from ungil.cli.completing import files
+from ungil.cli.overwriting import STREAM, spare
 from ungil.cli.page import html_option, writable, write
 from ungil.cli.report.part import Extent
-from ungil.cli.report.unfinished import readable
+from ungil.cli.report.unfinished import blamed, readable
 from ungil.errors import UsageError
-from ungil.formatting import reason
 
 EXAMPLES = """\
   ungil report ungil-app.pftrace
@@ -71,27 +71,27 @@ def command(
         raise UsageError("--last cannot be combined with --from and --to")
     if sql is not None and page is not None:
         raise UsageError("--sql cannot be combined with --html")
+    if as_json and page == STREAM:
+        raise UsageError("the JSON and the page cannot both be written to '-'")
     file = readable(file)
+    spare([file], "the trace", [page])
     if page is not None:
-        writable(page, file)
-    try:
+        writable(page)
+    with blamed(file):
         part = None
         if begin is not None or end is not None or last is not None:
-            part = Extent(*trace_span(file)).part(begin, end, last)
-        if sql is not None:
-            from ungil.cli.report.sql import answer
+            part = Extent.of(file).part(begin, end, last)
+    if sql is not None:
+        from ungil.cli.report.sql import answer
 
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            answer(file, sql, part, as_json, sys.stdout)
-            return
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        answer(file, sql, part, as_json, sys.stdout)
+        return
+    with blamed(file):
         if page is None:
             report = read_trace(file, blame_after, part, advise=is_advised(file, advise))
         else:
             report = write(file, page, blame_after, part, advise)
-    except ValueError as error:
-        raise UsageError(f"cannot read {file!r}: {error}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {file!r}: {reason(error)}") from error
     # `ungil report FILE | head` ends quietly, as other commands do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if as_json:

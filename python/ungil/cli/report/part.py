@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
+from ungil._native import trace_span
 from ungil.errors import UsageError
 from ungil.formatting import digits, moment
 
@@ -24,6 +25,13 @@ class Extent:
     end_ns: int
     unix_ns: int | None
     """When it began, in nanoseconds since 1970; None if the trace does not tell."""
+    cut: str | None = None
+    """A sentence about a trace that was cut off; None if it is whole."""
+
+    @classmethod
+    def of(cls, trace: str) -> Extent:
+        """That of a trace file. Raises what `_native.read_trace` does."""
+        return cls(*trace_span(trace))
 
     def part(self, begin: str | None, end: str | None, last: str | None) -> tuple[int, int]:
         """Begin and end of the part that the options name, in nanoseconds as above.

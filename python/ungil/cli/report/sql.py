@@ -14,8 +14,9 @@ from rich.text import Text
 
 from ungil.cli.database import TABLES, VIEWS, build, ddl
 from ungil.cli.progress import working
-from ungil.console import line_console
-from ungil.errors import UsageError
+from ungil.cli.report.unfinished import blamed, say_cut
+from ungil.console import print_lines
+from ungil.errors import Error, UsageError
 from ungil.formatting import printable
 
 SCHEMA_WORD = ".schema"
@@ -26,7 +27,8 @@ def answer(
 ) -> None:
     """Print what `query` selects, as a table, or as a JSON array of objects.
 
-    Raises UsageError where the query is wrong, and what `_native.read_trace` does.
+    Raises UsageError where the query is wrong or the trace cannot be read, and Error without room
+    for its tables. On stderr, a sentence says where a trace ends that was cut off.
     """
     if query.strip() == SCHEMA_WORD:
         file.write(ddl())
@@ -34,10 +36,10 @@ def answer(
     with tempfile.TemporaryDirectory(prefix="ungil-") as folder:
         database = Path(folder) / "trace.sqlite"
         try:
-            with working("reading the trace"):
-                build(trace, database, part)
+            with blamed(trace), working("reading the trace"):
+                say_cut(build(trace, database, part))
         except sqlite3.Error as error:
-            raise OSError(f"the tables cannot be written to {folder!r}: {error}") from error
+            raise Error(f"the tables cannot be written to {folder!r}: {error}") from error
         connection = sqlite3.connect(database)
         try:
             connection.execute("PRAGMA query_only = ON")
@@ -51,8 +53,10 @@ def answer(
                 _print_table(heads, found, file)
         except (sqlite3.Error, sqlite3.Warning) as error:
             tables = ", ".join([*TABLES, *VIEWS])
+            # What SQLite's module says of several statements differs between Pythons.
+            wrong = "give one statement" if "one statement" in str(error) else error
             raise UsageError(
-                f"--sql: {error}; there are {tables}, and --sql {SCHEMA_WORD} prints their columns"
+                f"--sql: {wrong}; the tables are {tables}; --sql {SCHEMA_WORD} prints their columns"
             ) from error
         finally:
             connection.close()
@@ -79,7 +83,7 @@ def _print_table(heads: Sequence[str], rows: sqlite3.Cursor, file: TextIO) -> No
         drawn.add_column(Text(printable(head)), justify="right" if is_number else "left")
     for row in all_rows:
         drawn.add_row(*(Text(_cell(value)) for value in row))
-    line_console(file).print(drawn)
+    print_lines(file, lambda console: console.print(drawn))
 
 
 def _cell(value: Any) -> str:

@@ -11,13 +11,13 @@ import click
 from ungil._native import Demands
 from ungil.cli.command import Command
 from ungil.cli.completing import files, policies
-from ungil.cli.report.unfinished import readable
+from ungil.cli.report.unfinished import blamed, readable, say_cut
 from ungil.cli.simulate.answer import Answer, Listed
 from ungil.cli.simulate.rules import Choice, Rules, chosen
 from ungil.cli.simulate.screen import print_answers
 from ungil.cli.streams import say
 from ungil.errors import Error, UsageError
-from ungil.formatting import printable, reason
+from ungil.formatting import printable
 
 EXAMPLES = """\
   ungil simulate ungil-app.pftrace                       which policy would help, and by how much?
@@ -86,22 +86,23 @@ def command(
     """Replay the trace FILE under other rules, and say how long threads would wait.
 
     ungil's own schedulers decide, in simulated time, who gets the GIL; when threads want it, and
-    how long they use it, is what the trace recorded. Without a rule, all policies are compared.
+    how long they use it, is what the trace recorded. Without a rule, ungil compares the
+    policies that need no levels.
     """
     rules = Rules.read(options)
     file = readable(file)
-    try:
+    with blamed(file):
         demands = Demands(file)
-    except ValueError as error:
-        raise UsageError(f"cannot read {file!r}: {error}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {file!r}: {reason(error)}") from error
+    say_cut(demands.cut)
     listed: list[Listed] = json.loads(demands.listed())
     choice = chosen(listed, process, gil, file)
     answers = [_answer(demands, choice, one) for one in rules.alternatives(choice)]
     # `ungil simulate FILE | head` ends quietly, as other commands do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if as_json:
+        if demands.cut is not None:
+            for answer in answers:
+                answer["notes"].insert(0, demands.cut)
         print(json.dumps({"schema": SCHEMA, "predictions": answers}))
         return
     others = len(listed) - 1

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from ungil.cli.command import (
     scheduling_options,
 )
 from ungil.cli.completing import files, processes
+from ungil.cli.overwriting import distinct, files_of, is_same, spare
 from ungil.cli.page import html_option, writable, write
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
@@ -151,10 +151,8 @@ def command(
     for_ns = None if duration is None else parse_duration(duration, "--for")
     program = find_program(words, "trace") if pid is None else None
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
-    if output is not None and json_path is not None and Path(output) == Path(json_path):
-        raise UsageError(f"the trace and its JSON cannot both be written to {output!r}")
-    if page is not None and json_path is not None and Path(page) == Path(json_path):
-        raise UsageError(f"the page and the JSON cannot both be written to {page!r}")
+    distinct(("the trace", output), ("the page", page), ("the JSON", json_path))
+    spare(files_of(program), "the program", [output, page, json_path])
     flight = new_flight(last, conditions, max_files)
     if flight is not None and json_path is not None:
         raise UsageError(
@@ -165,7 +163,7 @@ def command(
             "--html cannot be combined with --last; ungil report --html reads a snapshot"
         )
     if page is not None:
-        writable(page, output)
+        writable(page)
     if flight is not None and force:
         raise UsageError("--force cannot be combined with --last; snapshots never replace a file")
     counter = _may_use_counter()
@@ -189,7 +187,7 @@ def command(
             path = snapshots_beside(output, name)
             recorder = create(path, overwrite=False)
         elif output is None:
-            path, recorder = _new_trace(name, create)
+            path, recorder = _new_trace(name, create, [page, json_path])
         else:
             path, recorder = output, _trace_at(output, force, create)
         told = nullcontext()
@@ -273,10 +271,16 @@ def _may_use_counter() -> bool:
     return clock != MONOTONIC
 
 
-def _new_trace(program: str, create: Create) -> tuple[str, Recorder]:
-    """A recorder for a trace with a name that is free."""
+def _new_trace(program: str, create: Create, taken: Sequence[str | None]) -> tuple[str, Recorder]:
+    """A recorder for a trace with a name that is free, and is not to be that of another output."""
+
+    def create_free(path: str) -> Recorder:
+        if any(other is not None and is_same(path, other) for other in taken):
+            raise FileExistsError(path)
+        return create(path, overwrite=False)
+
     try:
-        return free_name(program, partial(create, overwrite=False))
+        return free_name(program, create_free)
     except OSError as error:
         raise UsageError(
             f"cannot write a trace to the current folder: {reason(error)}; name a file with -o"
