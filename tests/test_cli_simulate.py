@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ungil.cli.simulate.screen import notes_of
 
 CONVOY = """
 import os, threading, time
@@ -28,9 +32,11 @@ threading.Thread(target=blocks, name="reader").start()
 """
 
 
-def ungil(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def ungil(
+    *words: str | Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ungil", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +115,7 @@ def test_names_of_threads_cannot_command_the_terminal(trace: Path) -> None:
         (["--threads", "reader=*0.5"], "is not PATTERN=xFACTOR"),
         (["--without", "nobody"], "no thread's name matches 'nobody'"),
         (["--without", "*"], "no thread is left to simulate"),
-        (["--process", "1"], "no such GIL was recorded"),
+        (["--process", "1"], "has no such GIL; it has: process "),
         (["--priority", "reader=urgent"], "is not PATTERN=LEVEL"),
         (["--runs", "many"], "--runs: 'many' is not a whole number"),
     ],
@@ -130,3 +136,43 @@ def test_a_file_that_is_no_trace_is_one_sentence(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert str(file) in done.stderr
+
+
+# What a unit ends, and no digit: 13.1ms, 47.2us-2.41ms, 0.78 s, 92%, 2,429, 0.60.
+A_NUMBER = re.compile(r"-|<?[0-9][0-9.,]*(%|k|M|[nµm]?s)?(-[0-9][0-9.]*([nµm]?s)?)?|s")
+
+
+@pytest.mark.parametrize("columns", [24, 40, 60, 80, 100, 120, 160])
+@pytest.mark.parametrize("rules", [[], ["--policy", "fair", "--threads", "reader=*3"]])
+def test_however_narrow_the_screen_no_number_is_cut(
+    trace: Path, columns: int, rules: list[str]
+) -> None:
+    narrow = {**os.environ, "COLUMNS": str(columns)}
+    done = ungil("simulate", trace, *rules, env=narrow)
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= columns
+    table = done.stdout.partition("rules")[2].partition("the simulation gives")[0]
+    assert not re.search(r"[0-9.]…", table)
+    (recorded,) = re.findall(r"^recorded +(.*)$", table, re.MULTILINE)
+    assert all(A_NUMBER.fullmatch(word) for word in recorded.split())
+
+
+def test_rules_with_a_long_name_are_named_whole(trace: Path) -> None:
+    rules = ["--policy", "fair", "--without", "*report*", "--cores", "2", "--once"]
+    done = ungil("simulate", trace, *rules, env={**os.environ, "COLUMNS": "80"})
+    (named,) = re.findall(r"^(fair .*)\n(\S.*)\n$", done.stdout, re.MULTILINE)
+    words = [re.split(r" {2,}", line)[0] for line in named]
+    assert " ".join(words) == "fair 5 ms, 2 cores, without 1 thread, once"
+
+
+def test_a_note_says_which_rows_it_is_about() -> None:
+    def answer(policy: str | None, *notes: str) -> Any:
+        rules = {"policy": policy, "quantum_ms": None, "cores": None, "once": False}
+        return {"rules": rules | {"without": [], "changes": [], "levels": []}, "notes": notes}
+
+    answers = [
+        answer("stock", "all", "most"),
+        answer("fair", "all", "most"),
+        answer(None, "all", "one"),
+    ]
+    assert notes_of(answers) == ["all", "all but no GIL: most", "no GIL: one"]

@@ -6,15 +6,13 @@ that victims and culprits both come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 
-from rich.cells import cell_len
 from rich.table import Table
-from rich.text import Text
 
 from ungil.formatting import duration, share, tally
+from ungil.report.columns import Column, Row, column_table
 from ungil.report.model import ContextSwitches, Distribution, Gil, Others, Thread
 from ungil.report.names import Names
 
@@ -24,27 +22,6 @@ TELLING_NAME = 24
 """And below 120 columns where that tells more of them apart; never more than a third of all."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of the table."""
-
-    group: str
-    head: str
-    cell: Callable[[Thread], str]
-    keep: int
-    """The column with the lowest number goes first when the terminal is too narrow."""
-    begins_group: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line: a thread, or several in one."""
-
-    name: str
-    thread: Thread
-    style: str = ""
-
-
 def thread_table(gil: Gil, names: Names, seconds: float, rows: int, width: int) -> Table:
     """The threads of `gil`, recorded for `seconds`, in at most `rows` rows and `width` columns."""
     lines = _rows(gil, names, rows)
@@ -52,41 +29,7 @@ def thread_table(gil: Gil, names: Names, seconds: float, rows: int, width: int) 
     widest = max(usual, min(TELLING_NAME, width // 3))
     shown = names.fitted([line.name for line in lines], usual, widest)
     lines = [replace(line, name=shown[line.name]) for line in lines]
-    name_width = max(cell_len("thread"), *(cell_len(line.name) for line in lines))
-    cells = {column: [column.cell(line.thread) for line in lines] for column in _columns(seconds)}
-    widths = {
-        column: max(map(cell_len, (column.group, column.head, *texts))) + column.begins_group
-        for column, texts in cells.items()
-    }
-    for column in sorted(widths, key=lambda column: column.keep):
-        if name_width + sum(widths.values()) + len(widths) <= width:
-            break
-        del widths[column]
-    return _drawn(lines, name_width, widths, cells, seconds)
-
-
-def _drawn(
-    lines: list[Row],
-    name_width: int,
-    widths: dict[Column, int],
-    cells: dict[Column, list[str]],
-    seconds: float,
-) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("\nthread", width=name_width, no_wrap=True)
-    group = ""
-    for column, column_width in widths.items():
-        # A group whose first column was dropped keeps its title over the next one.
-        title = column.group if column.group != group else ""
-        group = column.group
-        table.add_column(
-            f"{title}\n{column.head}", width=column_width, justify="right", no_wrap=True
-        )
-    for index, line in enumerate(lines):
-        style = _style(line.thread, seconds)
-        texts = [Text(cells[column][index], style=style.get(column.head, "")) for column in widths]
-        table.add_row(Text(line.name, line.style), *texts)
-    return table
+    return column_table("thread", lines, _columns(seconds), width, lambda t: _style(t, seconds))
 
 
 def _style(thread: Thread, seconds: float) -> dict[str, str]:
@@ -99,7 +42,7 @@ def _style(thread: Thread, seconds: float) -> dict[str, str]:
     }
 
 
-def _columns(seconds: float) -> list[Column]:
+def _columns(seconds: float) -> list[Column[Thread]]:
     """All columns, from left to right."""
 
     def part(value: float) -> str:
@@ -129,7 +72,7 @@ def _columns(seconds: float) -> list[Column]:
     ]
 
 
-def _rows(gil: Gil, names: Names, limit: int) -> list[Row]:
+def _rows(gil: Gil, names: Names, limit: int) -> list[Row[Thread]]:
     """The worst threads, then one row for all that are left."""
     threads = sorted(gil["threads"], key=lambda t: t["waited_s"] + t["held_s"], reverse=True)
     others = gil.get("others") or Others(threads=0, held_s=0.0, waited_s=0.0)

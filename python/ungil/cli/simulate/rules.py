@@ -23,6 +23,8 @@ COMPARED = (
     ("batch", None),
 )
 """Policies with their quanta in ms (None: their own), compared where no rule is given."""
+LISTED = 10
+"""GILs that one sentence names."""
 MOST_CORES = 100_000
 MOST_RUNS = 1_000
 MOST_WORK = 1e6
@@ -55,8 +57,11 @@ def chosen(listed: Sequence[Listed], process: str | None, gil: str | None, file:
     for index, one in enumerate(listed):
         if pid in (None, one["pid"]) and number in (None, one["gil"]):
             return Choice(index, one)
-    there = ", ".join(f"process {one['pid']} GIL {one['gil']}" for one in listed[:10])
-    raise UsageError(f"no such GIL was recorded in {file!r}; there are {there}")
+    there = "; ".join(f"process {one['pid']}, GIL {one['gil']}" for one in listed[:LISTED])
+    more = len(listed) - LISTED
+    raise UsageError(
+        f"{file!r} has no such GIL; it has: {there}" + f"; and {more} more" * (more > 0)
+    )
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class Rules:
         )
 
     def alternatives(self, choice: Choice) -> list[Rules]:
-        """These rules; where nothing is asked for, all policies and no GIL, one after the other."""
+        """These rules; where nothing is asked for, those of COMPARED, and no GIL."""
         if self.policy or self.quantum_ms or self.no_gil or self.cores or self._changes_threads():
             return [self]
         under = choice.listed["recorded_under"]

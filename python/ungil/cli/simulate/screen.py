@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -12,36 +12,75 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.cli.simulate.answer import Answer, Figures, Range, Scheduling, ThreadFigures
-from ungil.console import page_console
+from ungil.console import print_page
 from ungil.formatting import at_most_three_digits, digits, duration, plural, printable, share, tally
+from ungil.report.columns import Column, Row, column_table
+from ungil.report.names import shortened
 
 ROWS = 20
 NAME_WIDTH = 28
+RULES_WIDTH = 16
+"""What the names of rules get at least, a third of the screen otherwise; then they are folded."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A row of the table of rules."""
+
+    figures: Figures
+    spread: Range | None = None
+    """Of the median wait, if it is a prediction."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A row of the table of threads."""
+
+    before: ThreadFigures
+    after: ThreadFigures
+    spread_s: Range
+    """Of what it waits."""
+
+    @property
+    def cost(self) -> float:
+        """What brings a thread to the top: what it loses or takes, as recorded or predicted."""
+        return max(self.before["waited_s"], self.after["waited_s"]) + self.after["held_s"]
+
+    @property
+    def range(self) -> str:
+        """What it waits at least and at most."""
+        return f"{duration(self.spread_s['low'])}-{duration(self.spread_s['high'])}"
 
 
 def print_answers(answers: Sequence[Answer], others: int, file: TextIO) -> None:
     """Show `answers`, of one GIL, on `file`; `others` are the GILs that were not asked about."""
-    console = page_console(file)
-    with console.capture() as capture:
-        _render(answers, others, console)
-    encoding = file.encoding or "utf-8"
-    text = re.sub(r" +$", "", capture.get(), flags=re.MULTILINE)
-    file.write(text.encode(encoding, "replace").decode(encoding))
-    file.flush()
+    print_page(file, lambda console: _render(answers, others, console))
 
 
 def _render(answers: Sequence[Answer], others: int, console: Console) -> None:
     first = answers[0]
     parts: list[RenderableType] = [_title(first, others), Text()]
-    parts.append(_rules_table(answers))
+    parts.append(_rules_table(answers, console.width))
     if len(answers) == 1:
-        parts += [Text(), _threads_table(first)]
-    notes = dict.fromkeys(note for answer in answers for note in answer["notes"])
+        parts += [Text(), _threads_table(first, console.width)]
+    notes = notes_of(answers)
     if notes:
         parts.append(Text())
     parts += [Text(printable(note), style="yellow") for note in notes]
     parts += [Text(), Text(_worth(first), style="dim")]
     console.print(Group(*parts))
+
+
+def notes_of(answers: Sequence[Answer]) -> list[str]:
+    """Each note once; one that is not about all rows says about which."""
+    notes: list[str] = []
+    for note in dict.fromkeys(note for answer in answers for note in answer["notes"]):
+        about = [_rules_name(it) for it in answers if note in it["notes"]]
+        others = [_rules_name(it) for it in answers if note not in it["notes"]]
+        is_most = len(others) < len(about)
+        rows = "; ".join(others if is_most else about)
+        notes.append(f"{'all but ' * is_most}{rows}: {note}" if others else note)
+    return notes
 
 
 def _title(answer: Answer, others: int) -> Text:
@@ -65,18 +104,28 @@ def _named(rules: Scheduling) -> str:
     return policy if quantum_ms is None else f"{policy} {at_most_three_digits(quantum_ms)} ms"
 
 
-def _rules_table(answers: Sequence[Answer]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("\nrules", no_wrap=True)
-    heads = ("waits\np50", "\nrange", "\np99", "after blocking\np50", "\np99")
-    for head in (*heads, "CPU\na second", "GIL\nheld", "\nhandoffs/s", "\nfairness", "\nlasts"):
-        table.add_column(head, justify="right", no_wrap=True)
-    recorded = answers[0]["recorded"]
-    table.add_row("recorded", *_cells(recorded, None), style="bold")
-    for answer in answers:
-        cells = _cells(answer["predicted"], answer["ranges"]["wait_p50_us"])
-        table.add_row(_rules_name(answer), *cells)
-    return table
+def _rules_table(answers: Sequence[Answer], width: int) -> Table:
+    # Otherwise all runs last as long as the recording.
+    is_once = any(answer["rules"]["once"] for answer in answers)
+    columns: list[Column[Told]] = [
+        Column("waits", "p50", lambda it: _time(it.figures["waits"]["p50_us"]), 99),
+        Column("waits", "range", lambda it: _range(it.spread), 90),
+        Column("waits", "p99", lambda it: _time(it.figures["waits"]["p99_us"]), 95),
+        Column(
+            "after blocking", "p50", lambda it: _time(it.figures["returns"]["p50_us"]), 80, True
+        ),
+        Column("after blocking", "p99", lambda it: _time(it.figures["returns"]["p99_us"]), 70),
+        Column("CPU", "a second", lambda it: f"{digits(it.figures['cpu_per_s'])} s", 60, True),
+        Column("GIL", "held", lambda it: share(it.figures["held_share"], 1.0), 50, True),
+        Column("", "handoffs/s", lambda it: _handoffs(it.figures), 30, True),
+        Column("", "fairness", lambda it: _fairness(it.figures), 40),
+        Column("", "lasts", lambda it: duration(it.figures["duration_s"]), 97 if is_once else 20),
+    ]
+    rows = [Row("recorded", Told(answers[0]["recorded"]), "bold")]
+    rows += [
+        Row(_rules_name(it), Told(it["predicted"], it["ranges"]["wait_p50_us"])) for it in answers
+    ]
+    return column_table("rules", rows, columns, width, widest_name=max(width // 3, RULES_WIDTH))
 
 
 def _rules_name(answer: Answer) -> str:
@@ -95,68 +144,55 @@ def _rules_name(answer: Answer) -> str:
     return ", ".join(words)
 
 
-def _cells(figures: Figures, spread: Range | None) -> list[str]:
-    waits, returns, jain = figures["waits"], figures["returns"], figures["jain"]
+def _handoffs(figures: Figures) -> str:
     seconds = figures["duration_s"]
-    return [
-        _time(waits["p50_us"]),
-        "" if spread is None else _range(spread),
-        _time(waits["p99_us"]),
-        _time(returns["p50_us"]),
-        _time(returns["p99_us"]),
-        f"{digits(figures['cpu_per_s'])} s",
-        share(figures["held_share"], 1.0),
-        digits(figures["handoffs"] / seconds) if seconds else "",
-        "" if jain is None else f"{jain:.2f}",
-        duration(seconds),
-    ]
+    return digits(figures["handoffs"] / seconds) if seconds else ""
+
+
+def _fairness(figures: Figures) -> str:
+    jain = figures["jain"]
+    return "" if jain is None else f"{jain:.2f}"
 
 
 def _time(us: float) -> str:
     return duration(us / 1e6)
 
 
-def _range(spread: Range) -> str:
-    return f"{_time(spread['low'])}-{_time(spread['high'])}"
+def _range(spread: Range | None) -> str:
+    return "" if spread is None else f"{_time(spread['low'])}-{_time(spread['high'])}"
 
 
-def _threads_table(answer: Answer) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("\nthread", no_wrap=True, max_width=NAME_WIDTH)
-    heads = ("waited\nrecorded", "\npredicted", "\nrange", "wait p50\nrecorded", "\npredicted")
-    for head in (
-        *heads,
-        "after blocking\nrecorded",
-        "\npredicted",
-        "held\nrecorded",
-        "\npredicted",
-    ):
-        table.add_column(head, justify="right", no_wrap=True)
+def _threads_table(answer: Answer, width: int) -> Table:
     recorded = {thread["tid"]: thread for thread in answer["recorded"]["threads"]}
-    pairs = list(zip(answer["predicted"]["threads"], answer["ranges"]["threads"], strict=True))
-
-    def cost(thread: ThreadFigures) -> float:
-        return max(thread["waited_s"], recorded[thread["tid"]]["waited_s"]) + thread["held_s"]
-
-    pairs.sort(key=lambda pair: cost(pair[0]), reverse=True)
-    for thread, ranges in pairs[:ROWS]:
-        before = recorded[thread["tid"]]
-        spread = ranges["waited_s"]
-        table.add_row(
-            Text(printable(thread["name"])),
-            duration(before["waited_s"]),
-            duration(thread["waited_s"]),
-            f"{duration(spread['low'])}-{duration(spread['high'])}",
-            _time(before["waits"]["p50_us"]),
-            _time(thread["waits"]["p50_us"]),
-            _time(before["returns"]["p50_us"]),
-            _time(thread["returns"]["p50_us"]),
-            duration(before["held_s"]),
-            duration(thread["held_s"]),
-        )
-    if len(pairs) > ROWS:
-        table.add_row(Text(f"{tally(len(pairs) - ROWS)} more in the JSON", style="dim"))
+    pairs = zip(answer["predicted"]["threads"], answer["ranges"]["threads"], strict=True)
+    threads = [
+        Compared(recorded[thread["tid"]], thread, ranges["waited_s"]) for thread, ranges in pairs
+    ]
+    threads.sort(key=lambda it: it.cost, reverse=True)
+    columns: list[Column[Compared]] = [
+        Column("waited", "recorded", lambda it: duration(it.before["waited_s"]), 98),
+        Column("waited", "predicted", lambda it: duration(it.after["waited_s"]), 99),
+        Column("waited", "range", lambda it: it.range, 70),
+        *_before_and_after("wait p50", lambda it: _time(it["waits"]["p50_us"]), 90),
+        *_before_and_after("after blocking", lambda it: _time(it["returns"]["p50_us"]), 80),
+        *_before_and_after("held", lambda it: duration(it["held_s"]), 60),
+    ]
+    name_width = min(NAME_WIDTH, max(width // 3, 8))
+    rows = [Row(shortened(printable(it.after["name"]), name_width), it) for it in threads[:ROWS]]
+    table = column_table("thread", rows, columns, width)
+    if len(threads) > ROWS:
+        table.add_row(Text(f"{tally(len(threads) - ROWS)} more in the JSON", style="dim"))
     return table
+
+
+def _before_and_after(
+    group: str, cell: Callable[[ThreadFigures], str], keep: int
+) -> list[Column[Compared]]:
+    """Two columns, of which none goes without the other's telling less."""
+    return [
+        Column(group, "recorded", lambda it: cell(it.before), keep, begins_group=True),
+        Column(group, "predicted", lambda it: cell(it.after), keep + 1),
+    ]
 
 
 def _worth(answer: Answer) -> str:
