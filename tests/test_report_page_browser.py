@@ -346,6 +346,57 @@ def test_it_can_be_read_aloud(browser: Browser, convoy: Path) -> None:
         ".filter(it => !it.textContent && !it.ariaLabel).length"
     )
     assert unnamed == 0
+    # WCAG 2.5.3: who speaks to the page says what is written on a button.
+    misnamed = page.evaluate(
+        "[...document.querySelectorAll('button[aria-label]')]"
+        ".filter(it => /\\w{2}/.test(it.textContent))"
+        ".filter(it => !it.ariaLabel.includes(it.textContent.replace(/\\W+$/, '')))"
+        ".map(it => it.textContent)"
+    )
+    assert misnamed == []
+
+
+def test_what_scrolls_can_be_reached_with_keys_and_has_a_name(
+    browser: Browser, convoy: Path
+) -> None:
+    page = Shown(browser, page_of(convoy)).page
+    for selector in (".lanes", "pre"):
+        assert page.locator(selector).count() > 0
+        for place in page.locator(selector).all():
+            assert place.get_attribute("tabindex") == "0"
+            assert place.get_attribute("aria-label")
+            assert place.get_attribute("role")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_places_in_the_flame_graph_can_be_read(
+    browser: Browser, convoy: Path, scheme: Scheme
+) -> None:
+    page = Shown(browser, page_of(convoy), scheme=scheme).page
+    page.wait_for_selector(".flame .user.frame .place")
+
+    def luminance(*channels: float) -> float:
+        linear = [it / 12.92 if it <= 0.04045 else ((it + 0.055) / 1.055) ** 2.4 for it in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    # Painted and read back, because browsers write mixed colours in several ways.
+    over, under = page.evaluate(
+        """() => {
+            const place = document.querySelector('.flame .user.frame .place');
+            const style = getComputedStyle(place);
+            const context = document.createElement('canvas').getContext('2d');
+            const painted = colour => {
+                context.fillStyle = colour;
+                context.fillRect(0, 0, 1, 1);
+                return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map(it => it / 255);
+            };
+            const under = painted(getComputedStyle(place.parentElement).backgroundColor);
+            context.globalAlpha = Number(style.opacity);
+            return [painted(style.color), under];
+        }"""
+    )
+    light, dark = sorted((luminance(*over), luminance(*under)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5  # WCAG 1.4.3
 
 
 def test_it_can_be_printed(browser: Browser, convoy: Path) -> None:
@@ -356,6 +407,20 @@ def test_it_can_be_printed(browser: Browser, convoy: Path) -> None:
     page.set_viewport_size({"width": 780, "height": 1000})
     assert page.evaluate("document.documentElement.scrollWidth") == 780
     assert page.pdf().startswith(b"%PDF")
+
+
+def test_what_is_drawn_is_there_when_the_browser_prints(browser: Browser, convoy: Path) -> None:
+    page = Shown(browser, page_of(convoy)).page
+    page.wait_for_selector(".chart canvas")
+    # After the page's own listener, and before the browser lays out what it prints.
+    page.evaluate(
+        "matchMedia('print').addEventListener('change', ({ matches }) => {"
+        " if (matches) window.printed = document.querySelectorAll('.chart canvas').length; })"
+    )
+    page.pdf()
+    charts = page.locator(".chart").count()
+    assert charts > 0
+    assert page.evaluate("window.printed") == charts
 
 
 @pytest.mark.parametrize(

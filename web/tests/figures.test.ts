@@ -3,6 +3,8 @@ import { test } from "node:test";
 
 import { findingNumbers, jain } from "../src/model/finding_numbers";
 import { inWords } from "../src/view/histograms";
+import { inWords as timelineInWords } from "../src/view/timeline/words";
+import type { Figures } from "../src/model/figures";
 import { count, emptyHistogram } from "../src/model/lengths";
 import { measure } from "../src/model/measure";
 import { matrixOf } from "../src/view/blame";
@@ -62,5 +64,21 @@ test("waits that gather at a switch interval are told in words", () => {
   assert.match(
     inWords(lengths, scale),
     /^80 waits, 205ms together\. 40 last about one switch interval/,
+  );
+});
+
+test("the timeline in words gives shares of the same time as the bar above it", () => {
+  const figures = {
+    span: 2e9,
+    startup: 1e9,
+    startupHeld: 0.9e9,
+    held: 1.5e9,
+    contended: 0.4e9,
+    threads: [],
+  } as unknown as Figures;
+  assert.equal(
+    timelineInWords("The whole run", figures),
+    "The whole run: the GIL was held 60% of the time and contended 40%, without the first 1.00s, " +
+      "when there was one thread. .",
   );
 });

@@ -42,6 +42,23 @@ export interface LongHoldFigures {
   missing: string | null;
 }
 
+/** The part of a time in which there were several threads, and what of it the GIL was held. */
+export interface Shared {
+  span: number;
+  held: number;
+  /** Whether what is left out, at the start, is long enough to be told of. */
+  isShorter: boolean;
+}
+
+/** That of `figures`: what page and report give shares of. */
+export function shared({ span, startup, held, startupHeld }: Figures): Shared {
+  return {
+    span: span - startup,
+    held: Math.max(held - startupHeld, 0),
+    isShorter: startup >= span / 100,
+  };
+}
+
 /** All numbers of a GIL. Times are in ns. */
 export interface Figures {
   source: "report" | "measured" | "rough";

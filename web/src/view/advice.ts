@@ -184,7 +184,13 @@ function typed({ action }: Advice): HTMLElement | null {
   const said = action.shell ? "command" : "code";
   const code = element("code", { dir: "ltr" }, lines);
   // What holds something invisible is not for a terminal.
-  if (!typeable(text)) return element("pre", { class: "typed" }, code);
+  // What is wider than its place can be scrolled with keys.
+  const whole = element(
+    "pre",
+    { class: "typed", tabindex: 0, role: "group", "aria-label": `The ${said}` },
+    code,
+  );
+  if (!typeable(text)) return whole;
   const copy = element("button", { type: "button", class: "copy" }, "Copy");
   copy.setAttribute("aria-label", `Copy the ${said}`);
   copy.addEventListener("click", () => {
@@ -193,7 +199,7 @@ function typed({ action }: Advice): HTMLElement | null {
       window.setTimeout(() => (copy.textContent = "Copy"), COPIED_FOR);
     });
   });
-  return element("div", { class: "typing" }, element("pre", { class: "typed" }, code), copy);
+  return element("div", { class: "typing" }, whole, copy);
 }
 
 /** Whether `text` is on the clipboard now; if the browser does not allow that, `shown` is selected. */

@@ -1,6 +1,6 @@
 /** How busy the GIL was over the whole run: a bar, and the line that `ungil report` prints. */
 
-import type { Figures } from "../model/figures";
+import { shared, type Figures } from "../model/figures";
 import type { ProcessReport } from "../model/report";
 import { digits, duration, rate, share } from "../units/numbers";
 import { element, replace } from "./dom";
@@ -32,8 +32,7 @@ export function showBusy(
   process: ProcessReport | null,
 ): void {
   const alone = figures.startup;
-  const span = figures.span - alone;
-  const held = Math.max(figures.held - figures.startupHeld, 0);
+  const { span, held, isShorter } = shared(figures);
   const wanting = figures.wanting * figures.span - figures.startupHeld;
   const facts: [string, string][] = [
     ["held", share(held, span)],
@@ -54,7 +53,7 @@ export function showBusy(
     list.append(element("div", {}, element("dt", {}, term), element("dd", {}, value)));
   }
   const left =
-    alone >= figures.span / 100 &&
+    isShorter &&
     element(
       "p",
       { class: "quiet" },

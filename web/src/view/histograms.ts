@@ -45,7 +45,10 @@ export function showHistograms(place: HTMLElement, all: readonly Lengths[], scal
   const first = Math.max(Math.min(...bins) - BINS_PER_OCTAVE / 2, 0);
   const last = Math.min(Math.max(...bins) + BINS_PER_OCTAVE / 2, BINS - 1);
   const some = all.filter(({ histogram }) => usedBins(histogram).length);
-  replace(place, ...some.map((lengths) => figure(lengths, scale, first, last)));
+  const made = some.map((lengths) => figure(lengths, scale, first, last));
+  replace(place, ...made.map(({ element }) => element));
+  // Not only once it is observed: the browser prints what is there when its media have changed.
+  for (const { draw } of made) draw();
 }
 
 function usedBins(histogram: Histogram): number[] {
@@ -56,7 +59,13 @@ function usedBins(histogram: Histogram): number[] {
   return used.length ? [used[0] as number, used.at(-1) as number] : [];
 }
 
-function figure(lengths: Lengths, scale: Scale, first: number, last: number): HTMLElement {
+/** A histogram, and what draws it once it is in the page. */
+interface Figure {
+  element: HTMLElement;
+  draw: () => void;
+}
+
+function figure(lengths: Lengths, scale: Scale, first: number, last: number): Figure {
   const words = inWords(lengths, scale);
   const chart = element("div", { class: "chart", role: "img", "aria-label": words });
   const made = element(
@@ -67,13 +76,14 @@ function figure(lengths: Lengths, scale: Scale, first: number, last: number): HT
   );
   // The plot needs to know how wide its place is.
   let plot: uPlot | null = null;
-  new ResizeObserver(() => {
+  const draw = (): void => {
     const width = Math.floor(chart.clientWidth);
-    if (!width) return;
+    if (!width || width === plot?.width) return;
     if (plot) plot.setSize({ width, height: HEIGHT });
     else plot = plotted(chart, lengths, scale, first, last, width);
-  }).observe(chart);
-  return made;
+  };
+  new ResizeObserver(draw).observe(chart);
+  return { element: made, draw };
 }
 
 function plotted(

@@ -15,7 +15,7 @@ const ENDINGS: Record<number, string> = {
   [End.Voluntary]: "released it voluntarily",
   [End.Forced]: "was forced to release it",
   [End.Unseen]: "released it unseen: events were lost",
-  [End.Cut]: "held it to the end of what was recorded",
+  [End.Cut]: "still held the GIL when the recording ended",
 };
 
 /** What the panel can be asked for. */

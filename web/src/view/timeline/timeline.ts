@@ -23,7 +23,12 @@ export class Timeline {
   readonly #onPick: (lane: number, range: Range) => void;
   readonly #canvas = element("canvas", { "aria-hidden": "true" });
   readonly #layer = document.createElement("canvas");
-  readonly #scroller = element("div", { class: "lanes" });
+  readonly #scroller = element("div", {
+    class: "lanes",
+    tabindex: 0,
+    role: "group",
+    "aria-label": "Threads",
+  });
   readonly #cursor = element("div", { class: "cursor", "aria-hidden": "true" });
   readonly #labels = new Labels();
   #gil: ShownGil | null = null;

@@ -26,7 +26,7 @@ export function toolbar(actions: ToolbarActions): HTMLElement {
       actions.zoom(1 / STEP);
     }),
     button("Show all", "Show all (0)", actions.whole),
-    button("Numbers of this view", "Select the time in view", actions.select),
+    button("Numbers of this view", "Numbers of this view: select its time (M)", actions.select),
     button("Keys ?", "Keys", actions.help),
   );
 }

@@ -1,6 +1,6 @@
 /** The timeline in words, for those who cannot see it. */
 
-import type { Figures } from "../../model/figures";
+import { shared, type Figures } from "../../model/figures";
 import { printable } from "../../units/names";
 import { duration, plural, share } from "../../units/numbers";
 
@@ -15,9 +15,13 @@ export function inWords(stretch: string, figures: Figures): string {
     return `${name} held ${share(thread.held, span)} and waited ${duration(thread.waited)}`;
   });
   const more = threads.length - told.length;
+  const busy = shared(figures);
+  const left = busy.isShorter
+    ? `, without the first ${duration(figures.startup)}, when there was one thread`
+    : "";
   return (
-    `${stretch}: the GIL was held ${share(figures.held, span)} of the time and contended ` +
-    `${share(figures.contended, span)}. ${told.join("; ")}` +
+    `${stretch}: the GIL was held ${share(busy.held, busy.span)} of the time and contended ` +
+    `${share(figures.contended, busy.span)}${left}. ${told.join("; ")}` +
     `${more > 0 ? `; and ${plural(more, "more thread")}` : ""}.`
   );
 }
