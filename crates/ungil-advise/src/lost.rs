@@ -26,7 +26,8 @@ pub fn say(report: &Report, all: &mut [Advice]) {
         let confidence = &mut advice.confidence;
         confidence.level = confidence.level.max(most);
         let were = if lost == 1 { "was" } else { "were" };
-        confidence.because += &format!("; {} {were} lost", words::count(lost, "event"));
+        let events = words::count(lost, "event");
+        confidence.because = format!("{}; {events} {were} lost", confidence.because);
     }
 }
 
