@@ -15,6 +15,7 @@ from ungil.comparison.measures import Group
 from ungil.comparison.metrics import METRICS, WAITED, Metric
 from ungil.comparison.noise import Judged, judge
 from ungil.comparison.runs import Run
+from ungil.comparison.work import differs
 
 Status = Literal["both", "gone", "new"]
 
@@ -88,7 +89,7 @@ def compare(before: list[Run], after: list[Run]) -> Comparison:
         [sides.row(lock, f"GIL {lock.gil}", None) for lock in locks] if several else [],
         _sorted(groups),
         compare_findings(before, after, sides.commands, sides.parts(ALL, WAITED)),
-        warnings(before, after, sides.commands),
+        [*warnings(before, after, sides.commands), *differs(total.metrics)],
     )
 
 

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
-from typing import NamedTuple
 
 from ungil.comparison.matching import Commands
-from ungil.comparison.measures import Group
 from ungil.comparison.runs import Run
 from ungil.formatting import digits, plural
 from ungil.report.model import cut_of
 
 # How many times as long as another one an interval may be, and count as the same.
 _SAME_INTERVAL = 1.1
-
-# How many times as much a side may have worked, and count as under the same load. What makes a
-# program faster changes either its CPU time or how often it lets go of the GIL by so much, but
-# hardly both.
-_SAME_WORK = 4.0
-# A program that uses less of a second does nothing on either side.
-_LEAST_WORK = 0.02
 
 
 def warnings(before: Sequence[Run], after: Sequence[Run], commands: Commands) -> list[str]:
@@ -31,7 +21,6 @@ def warnings(before: Sequence[Run], after: Sequence[Run], commands: Commands) ->
         *_intervals(before, after),
         *_same_files(before, after),
         *_commands(commands),
-        *_works(before, after),
         *(said for side, runs in _sides(before, after) for said in _trouble(side, runs)),
     ]
 
@@ -80,51 +69,6 @@ def _same_files(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
 def _commands(commands: Commands) -> Iterator[str]:
     for mine, theirs in commands.told_apart:
         yield f"the commands differ, but are compared: {mine!r} before, {theirs!r} after"
-
-
-class _Work(NamedTuple):
-    """What a side did in a second."""
-
-    busy: float
-    """Its CPU time, or the time with the GIL where CPU time is not known."""
-    releases: float
-    """How often a thread let go of the GIL of its own accord: for a blocking call, or to sleep."""
-
-
-def _works(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
-    """A server that has less to do waits less, and that is no improvement."""
-    is_known = all(
-        group["cpu_threads"] == group["threads"] for run in (*before, *after) for group in _all(run)
-    )
-    mine, theirs = _work(before, by_cpu=is_known), _work(after, by_cpu=is_known)
-    for more, less in ((mine, theirs), (theirs, mine)):
-        if more.busy >= _LEAST_WORK and all(
-            _SAME_WORK * few < many for many, few in zip(more, less, strict=True)
-        ):
-            said = (
-                f"{digits(10 * work.busy)} s {'of CPU' if is_known else 'with the GIL'} and "
-                f"{plural(round(10 * work.releases), 'voluntary release')} {when}"
-                for work, when in ((mine, "before"), (theirs, "after"))
-            )
-            yield f"the work differs, in 10 s: {', '.join(said)}; compare runs under the same load"
-
-
-def _work(runs: Sequence[Run], *, by_cpu: bool) -> _Work:
-    """The medians of its runs, start-up included: CPU time is of all of a run."""
-    busy: list[float] = []
-    releases: list[float] = []
-    for run in (run for run in runs if run.duration_s > 0):
-        groups = list(_all(run))
-        busy_s = sum(group["cpu_s"] if by_cpu else group["held_s"] for group in groups)
-        busy.append(busy_s / run.duration_s)
-        releases.append(sum(group["voluntary"] for group in groups) / run.duration_s)
-    return _Work(median(busy or [0.0]), median(releases or [0.0]))
-
-
-def _all(run: Run) -> Iterator[Group]:
-    for process in run.processes:
-        for gil in process["gils"]:
-            yield from gil["groups"]
 
 
 def _trouble(side: str, runs: Sequence[Run]) -> Iterator[str]:
