@@ -90,6 +90,26 @@ def test_a_pool_whose_threads_all_wait_is_exhausted(tmp_path: Path) -> None:
     assert "another thread waited for a result" in {it["what"] for it in first["evidence"]}
 
 
+def test_a_map_over_a_pool_of_processes_has_nothing_to_gain_from_the_gil(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pftrace"
+    program = ELSEWHERE / "map_over_processes.py"
+    _ungil("trace", "--quiet", "-o", trace, "--", sys.executable, program)
+    first, *others = _advised(trace)["advice"]
+    assert first["text"].startswith("nothing to gain here: 2 of "), first
+    assert " processes computed, each with a GIL of its own" in first["text"]
+    assert others == []
+
+
+def test_a_pool_that_computes_without_the_gil_is_not_told_to_get_more_threads(
+    tmp_path: Path,
+) -> None:
+    first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "hash_in_threads.py"))
+    assert first["cause"] == "computing", first
+    assert first["action"]["code"] is None
+    assert "more than 2" not in first["text"]
+    assert "time that they ran, summed" in {it["what"] for it in first["evidence"]}
+
+
 def test_a_lock_that_is_held_for_long_is_named_with_the_line_that_wants_it(tmp_path: Path) -> None:
     first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "held_lock.py"))
     assert first["cause"] == "lock"
@@ -221,3 +241,28 @@ def test_what_many_processes_are_advised_is_told_once_for_all_of_them() -> None:
     ]
     assert "pid 2)" not in out.getvalue()
     assert lines[-2:] == ["no use: cure 19 (pid 1)", "and 3 more, which --json has"]
+
+
+def test_evidence_shows_a_short_time_in_a_unit_in_which_it_is_not_zero() -> None:
+    def shown(seconds: float) -> str:
+        advice = {
+            "kind": "not-the-gil",
+            "cause": "lock",
+            "text": "it is a lock",
+            "subject": {"pid": 1, "gil": 0, "threads": [], "thread_group": None, "function": None},
+            "action": {"command": None, "shell": None, "code": None},
+            "gain": None,
+            "confidence": {"level": "high", "because": "it was seen"},
+            "evidence": [{"what": "waited", "value": seconds, "unit": "s", "pointer": None}],
+            "same_as": None,
+        }
+        out = io.StringIO()
+        print_advice(json.dumps({"advised": {"advice": [advice], "rejected": []}}), out)
+        return out.getvalue().splitlines()[2].strip()
+
+    assert [shown(seconds) for seconds in (4.14, 0.0042, 0.00003, 0)] == [
+        "- waited: 4.14 s",
+        "- waited: 4.20 ms",
+        "- waited: 30.0 us",
+        "- waited: 0.00 s",
+    ]

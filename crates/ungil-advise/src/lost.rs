@@ -2,7 +2,7 @@
 
 use crate::advice::{Advice, Sure};
 use ungil_trace::analysis::words;
-use ungil_trace::report::{ProcessReport, Report};
+use ungil_trace::report::{GilReport, ProcessReport, Report};
 
 /// If more than this part (of 1) of the events was lost, what is left may be anything.
 const MUCH: f64 = 0.1;
@@ -32,7 +32,7 @@ pub fn say(report: &Report, all: &mut [Advice]) {
 }
 
 fn lost(process: &ProcessReport) -> u64 {
-    let of = |gil: &ungil_trace::report::GilReport| {
+    let of = |gil: &GilReport| {
         let others = gil.others.map_or(0, |others| others.lost_events);
         others + gil.threads.iter().map(|thread| thread.lost_events).sum::<u64>()
     };
@@ -42,7 +42,7 @@ fn lost(process: &ProcessReport) -> u64 {
 /// How many events its threads told, or would have told: two for each hold, and one or two for each
 /// wait.
 fn events(process: &ProcessReport) -> u64 {
-    let of = |gil: &ungil_trace::report::GilReport| {
+    let of = |gil: &GilReport| {
         let others = gil.others.map_or(0, |it| 2 * it.holds + it.waits + it.drop_requests);
         let threads = gil.threads.iter();
         others

@@ -19,7 +19,7 @@ SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
 UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
 LEAST_S = 0.01
-"""A shorter time is shown in a smaller unit: as seconds with three digits it might look like none."""
+"""A shorter time is shown in a smaller unit: three digits of a second might show none of it."""
 
 
 def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:

@@ -1,0 +1,10 @@
+"""A pool of two threads that compute in native code without the GIL."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+
+data = bytes(100_000_000)
+
+with ThreadPoolExecutor(2) as pool:
+    digests = list(pool.map(lambda _: hashlib.sha256(data).hexdigest(), range(12)))
+assert len(set(digests)) == 1
