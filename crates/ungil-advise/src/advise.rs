@@ -1,6 +1,6 @@
 //! All advice about a trace.
 
-use crate::advice::{Advice, Advised, Cause, SCHEMA};
+use crate::advice::{Advice, Advised, Cause, SCHEMA, Unit};
 use crate::{elsewhere, lost, remedies, repeats, scene};
 use std::time::Instant;
 use ungil_simulate::Demand;
@@ -28,14 +28,7 @@ pub fn advise_until(
         return None;
     }
     let elsewhere = elsewhere::find(report, gil_is_limit);
-    // Where the kernel is what costs most, no cure of the GIL is the first thing to do.
-    let is_first = |advice: &Advice| {
-        matches!(advice.cause, Some(Cause::Descheduled | Cause::CpuLimit))
-            && matches!(
-                report.findings.first().map(|it| &it.evidence),
-                Some(Evidence::Descheduled { .. })
-            )
-    };
+    let is_first = |advice: &Advice| costs_more_than_waits(report, advice);
     let (mut first, mut last): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(is_first);
     first.append(&mut advised.advice);
     first.append(&mut last);
@@ -44,4 +37,23 @@ pub fn advise_until(
     repeats::mark(&mut first);
     repeats::mark(&mut advised.rejected);
     Some(Advised { schema: SCHEMA, advice: first, rejected: advised.rejected })
+}
+
+/// Whether it is about what costs more than waits for a GIL, so that no cure of those is the first
+/// thing to do.
+fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
+    match advice.cause {
+        Some(Cause::Descheduled | Cause::CpuLimit) => {
+            let worst = report.findings.first().map(|it| &it.evidence);
+            matches!(worst, Some(Evidence::Descheduled { .. }))
+        }
+        // All that the loop has to do waits as long as it is blocked.
+        Some(Cause::BlockedEventLoop) => {
+            let waits = report.findings.iter().filter(|it| scene::is_about_waits(it));
+            let waited_s = waits.map(|it| it.cost_s).fold(0.0, f64::max);
+            let seconds = advice.evidence.iter().filter(|it| it.unit == Unit::Seconds);
+            seconds.map(|it| it.value).fold(0.0, f64::max) > waited_s
+        }
+        _ => false,
+    }
 }

@@ -396,6 +396,27 @@ fn a_blocked_event_loop_beside_a_contended_gil_is_not_told_to_be_all() {
     assert!(text.ends_with("the GIL was contended for 80 % of that time"), "{text}");
 }
 
+#[test]
+fn a_loop_that_is_blocked_for_longer_than_threads_wait_is_told_first() {
+    let first = |cost_s: f64| {
+        let mut story = Story::of(&["MainThread", "computes", "other"]);
+        off(&mut story, 0, 150 * MS, ("clock_nanosleep", ""), &["handle app.py", BASE]);
+        for round in 0..100 {
+            story.acquire(1_520 * MS + 10 * round * MS, 1);
+            story.wait(1_521 * MS + 10 * round * MS, 2);
+            story.release(1_526 * MS + 10 * round * MS, 1);
+            story.acquire(1_526 * MS + 10 * round * MS, 2);
+            story.release(1_527 * MS + 10 * round * MS, 2);
+        }
+        let Told { mut report, .. } = story.end(2_600 * MS);
+        assert!(crate::scene::is_about_waits(&report.findings[0]), "{:?}", report.findings);
+        report.findings.iter_mut().for_each(|it| it.cost_s = cost_s);
+        advise(&report, &[]).advice[0].cause
+    };
+    assert_eq!(first(1.4), Some(Cause::BlockedEventLoop));
+    assert_eq!(first(1.6), None);
+}
+
 /// A thread that is known all the time, and so many of whose events were lost.
 fn with_lost(events: u64) -> Advice {
     let mut story = Story::of(&["MainThread"]);
