@@ -184,7 +184,7 @@ class _Run:
             self.errors.append(error)
             raise
         except BaseException:  # as SystemExit, which nornir makes no result of
-            self._begun[host.name] = task
+            self._begun.setdefault(host.name, task)
             raise
         return _succeeded(results)
 
@@ -201,7 +201,7 @@ class _Run:
             self.errors.append(error)
             raise
         except BaseException:
-            self._begun[host.name] = task
+            self._begun.setdefault(host.name, task)
             raise
         return _succeeded(results)
 
