@@ -167,8 +167,9 @@ def test_rules_with_a_long_name_are_named_whole(trace: Path) -> None:
 
 def test_a_note_says_which_rows_it_is_about() -> None:
     def answer(policy: str | None, *notes: str) -> Any:
-        rules = {"policy": policy, "quantum_ms": None, "cores": None, "once": False}
-        return {"rules": rules | {"without": [], "changes": [], "levels": []}, "notes": notes}
+        rules: dict[str, Any] = {"policy": policy, "quantum_ms": None, "cores": None}
+        rules |= {"without": [], "changes": [], "levels": [], "once": False}
+        return {"rules": rules, "notes": notes}
 
     answers = [
         answer("stock", "all", "most"),
