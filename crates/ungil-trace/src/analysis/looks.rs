@@ -29,19 +29,14 @@ pub(super) struct Looks {
     functions: Vec<Function>,
 }
 
-/// What is known of the gap that goes on. A place is `None` if it is none of those that are kept.
+/// What is known of the gap that goes on.
 #[derive(Clone, Copy, Debug, Default)]
-enum Gap {
-    #[default]
-    Unseen,
-    /// So far it is short.
-    Sampled {
-        place: Option<usize>,
-        stands_for_ns: u64,
-    },
-    Long {
-        place: Option<usize>,
-    },
+struct Gap {
+    /// The place that a sample found and how long the thread had not been looked at before. A place
+    /// is `None` if it is none of those that are kept.
+    sampled: Option<(Option<usize>, u64)>,
+    /// The place that a look at the whole gap found.
+    told: Option<Option<usize>>,
 }
 
 /// What a thread did off the GIL.
@@ -81,34 +76,35 @@ impl Looks {
     /// A gap is over, after so long off the GIL.
     #[inline]
     pub(super) fn end_gap(&mut self, ns: u64) {
-        match std::mem::take(&mut self.gap) {
-            Gap::Unseen => self.short.add(ns, 0),
-            Gap::Sampled { place, stands_for_ns } => {
-                self.short.add(ns, stands_for_ns);
-                if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
-                    place.sampled.add(ns, stands_for_ns);
-                }
+        let Gap { sampled, told } = std::mem::take(&mut self.gap);
+        if let Some(place) = told {
+            if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
+                place.gaps.add(ns);
             }
-            Gap::Long { place } => {
-                if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
-                    place.gaps.add(ns);
-                }
+        } else {
+            self.short.add(ns);
+        }
+        // Of a gap that was told of as a whole it says, too, where others were that were as long.
+        if let Some((place, unseen_ns)) = sampled {
+            self.short.sample(ns, unseen_ns);
+            if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
+                place.sampled.add(ns, unseen_ns);
+                place.sampled.samples += u64::from(told.is_none());
             }
         }
     }
 
     /// The same, with nothing counted yet.
     pub(super) fn reopened(&self) -> Self {
-        let Gap::Long { place } = self.gap else { return Self::default() };
+        let Some(told) = self.gap.told else { return Self::default() };
         let nothing = |place: &Place| Place {
             gaps: Sum::default(),
             sampled: Sampled::default(),
             ..place.clone()
         };
-        let places: Vec<_> =
-            place.and_then(|place| self.places.get(place)).map(nothing).into_iter().collect();
-        let place = (!places.is_empty()).then_some(0);
-        Self { places, gap: Gap::Long { place }, ..Self::default() }
+        let place = told.and_then(|place| self.places.get(place)).map(nothing);
+        let gap = Gap { sampled: None, told: Some(place.is_some().then_some(0)) };
+        Self { places: place.into_iter().collect(), gap, ..Self::default() }
     }
 
     fn off(&mut self, stands_for_ns: u64, call: &str, on: &str, frames: &[Frame]) {
@@ -136,10 +132,10 @@ impl Looks {
                 self.places.len() - 1
             })
         });
-        self.gap = match stands_for_ns {
-            0 => Gap::Long { place },
-            _ => Gap::Sampled { place, stands_for_ns },
-        };
+        match stands_for_ns {
+            0 => self.gap.told = Some(place),
+            _ => self.gap.sampled = Some((place, stands_for_ns)),
+        }
     }
 
     fn held(&mut self, waiters: u32, frames: &[Frame]) {

@@ -9,9 +9,6 @@
 const CLASSES: usize = 16;
 /// Below so many bits a length is in the first class.
 const FIRST_BITS: u32 = 20;
-/// A sample stands for so many times the time at most in which the thread was not looked at: one
-/// sample says little of many gaps.
-const MOST: u64 = 2;
 
 /// The gaps of a thread that were not told of as a whole, by their length.
 #[derive(Clone, Debug, Default)]
@@ -22,47 +19,72 @@ pub(super) struct ShortGaps {
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     total_ns: u64,
-    /// The times in which the thread was not looked at, before each sample of such a gap.
+    seen: Seen,
+}
+
+/// Samples of gaps of a class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    samples: u64,
+    /// The times before each of them in which the thread was not looked at.
     unseen_ns: u64,
 }
 
-/// Samples of one thing that a thread did in such gaps.
+/// Samples of one thing that a thread did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampled {
+    /// How many gaps were sampled that were not told of as a whole.
     pub(super) samples: u64,
-    /// `unseen_ns` by class, of classes with samples.
-    classes: Vec<(usize, u64)>,
+    /// By class, of classes with samples.
+    classes: Vec<(usize, Seen)>,
 }
 
 impl ShortGaps {
-    /// A gap of this length is over; a sample of it stands for so long, 0 if there is none.
+    /// A gap of this length is over, and was not told of as a whole.
     #[inline]
-    pub(super) fn add(&mut self, ns: u64, unseen_ns: u64) {
+    pub(super) fn add(&mut self, ns: u64) {
         let class = &mut self.classes[class_of(ns)];
         class.total_ns = class.total_ns.saturating_add(ns);
-        class.unseen_ns = class.unseen_ns.saturating_add(unseen_ns);
+    }
+
+    /// There was a sample of a gap of this length, after the thread was not looked at for so long.
+    pub(super) fn sample(&mut self, ns: u64, unseen_ns: u64) {
+        self.classes[class_of(ns)].seen.add(unseen_ns);
+    }
+}
+
+impl Class {
+    /// How long the gaps were that the samples stand for. Few samples say little of many gaps.
+    fn known_ns(&self) -> u64 {
+        let Seen { samples, unseen_ns } = self.seen;
+        self.total_ns.min(unseen_ns.saturating_mul(samples.saturating_add(1)))
+    }
+}
+
+impl Seen {
+    fn add(&mut self, unseen_ns: u64) {
+        self.samples += 1;
+        self.unseen_ns = self.unseen_ns.saturating_add(unseen_ns);
     }
 }
 
 impl Sampled {
-    /// There was a sample of a gap of this length.
+    /// There was a sample of it in a gap of this length.
     pub(super) fn add(&mut self, ns: u64, unseen_ns: u64) {
-        self.samples += 1;
         let class = class_of(ns);
-        if let Some((_, sum_ns)) = self.classes.iter_mut().find(|(it, _)| *it == class) {
-            *sum_ns = sum_ns.saturating_add(unseen_ns);
-        } else {
-            self.classes.push((class, unseen_ns));
-        }
+        let place = self.classes.iter().position(|(it, _)| *it == class).unwrap_or_else(|| {
+            self.classes.push((class, Seen::default()));
+            self.classes.len() - 1
+        });
+        self.classes[place].1.add(unseen_ns);
     }
 
-    /// How long the thread did that, of all these gaps.
+    /// How long the thread did that, of the gaps that were not told of as a whole.
     pub(super) fn length_ns(&self, gaps: &ShortGaps) -> u64 {
-        let lengths = self.classes.iter().map(|&(class, unseen_ns)| {
+        let lengths = self.classes.iter().map(|&(class, seen)| {
             let all = gaps.classes[class];
-            let stand_for_ns = all.total_ns.min(all.unseen_ns.saturating_mul(MOST));
-            let part =
-                u128::from(stand_for_ns) * u128::from(unseen_ns) / u128::from(all.unseen_ns.max(1));
+            let part = u128::from(all.known_ns()) * u128::from(seen.unseen_ns)
+                / u128::from(all.seen.unseen_ns.max(1));
             u64::try_from(part).unwrap_or(u64::MAX)
         });
         lengths.fold(0, u64::saturating_add)
@@ -81,36 +103,39 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    #[test]
-    fn samples_share_the_time_of_all_gaps_of_their_length() {
-        let (mut gaps, mut read, mut sleep) =
-            (ShortGaps::default(), Sampled::default(), Sampled::default());
-        // 100 gaps of 20 ms, of which each fourth is sampled: in one of four it reads.
-        for number in 0..100 {
-            gaps.add(20 * MS, if number % 4 == 0 { 80 * MS } else { 0 });
-            if number % 4 == 0 {
-                let place = if number % 16 == 0 { &mut read } else { &mut sleep };
-                place.add(20 * MS, 80 * MS);
+    /// So many gaps of a length, and a sample of each of these.
+    fn gaps(all: &mut ShortGaps, number: u64, ns: u64, seen: [(&mut Sampled, u64); 2]) {
+        (0..number).for_each(|_| all.add(ns));
+        for (place, samples) in seen {
+            for _ in 0..samples {
+                all.sample(ns, 80 * MS);
+                place.add(ns, 80 * MS);
             }
         }
-        assert_eq!((read.samples, sleep.samples), (7, 18));
-        assert_eq!(read.length_ns(&gaps), 2_000 * MS * 7 / 25);
-        assert_eq!(read.length_ns(&gaps) + sleep.length_ns(&gaps), 2_000 * MS);
     }
 
     #[test]
-    fn gaps_of_another_length_are_not_shared_out_and_one_sample_stands_for_little() {
-        let (mut gaps, mut sleep) = (ShortGaps::default(), Sampled::default());
-        // They are over too soon to be sampled.
-        for _ in 0..1_000 {
-            gaps.add(2 * MS, 0);
-        }
-        gaps.add(30 * MS, 50 * MS);
-        sleep.add(30 * MS, 50 * MS);
-        assert_eq!(sleep.length_ns(&gaps), 30 * MS);
-        gaps.add(2 * MS, 50 * MS);
-        sleep.add(2 * MS, 50 * MS);
-        assert_eq!(sleep.length_ns(&gaps), 130 * MS, "twice the time without a look");
+    fn samples_share_the_time_of_all_gaps_of_their_length() {
+        let (mut all, mut read, mut sleep) =
+            (ShortGaps::default(), Sampled::default(), Sampled::default());
+        gaps(&mut all, 100, 20 * MS, [(&mut read, 7), (&mut sleep, 18)]);
+        assert_eq!(read.length_ns(&all), 2_000 * MS * 7 / 25);
+        assert_eq!(read.length_ns(&all) + sleep.length_ns(&all), 2_000 * MS);
+        // Gaps of another length are mostly over before they can be sampled.
+        gaps(&mut all, 1_000, 2 * MS, [(&mut read, 0), (&mut sleep, 0)]);
+        assert_eq!(read.length_ns(&all) + sleep.length_ns(&all), 2_000 * MS);
+    }
+
+    #[test]
+    fn few_samples_stand_for_few_gaps() {
+        let (mut all, mut sleep, mut none) =
+            (ShortGaps::default(), Sampled::default(), Sampled::default());
+        gaps(&mut all, 1_000, 2 * MS, [(&mut sleep, 1), (&mut none, 0)]);
+        assert_eq!(sleep.length_ns(&all), 160 * MS, "twice the time without a look");
+        gaps(&mut all, 0, 2 * MS, [(&mut sleep, 2), (&mut none, 0)]);
+        assert_eq!(sleep.length_ns(&all), 960 * MS, "four times");
+        gaps(&mut all, 0, 2 * MS, [(&mut sleep, 2), (&mut none, 0)]);
+        assert_eq!(sleep.length_ns(&all), 2_000 * MS);
     }
 
     #[test]
@@ -119,11 +144,12 @@ mod tests {
         assert_eq!(class_of(MS), 0);
         assert_eq!((class_of(20 * MS), class_of(30 * MS), class_of(40 * MS)), (5, 5, 6));
         assert_eq!((class_of(20_000 * MS), class_of(u64::MAX)), (CLASSES - 1, CLASSES - 1));
-        let (mut gaps, mut all) = (ShortGaps::default(), Sampled::default());
+        let (mut all, mut seen) = (ShortGaps::default(), Sampled::default());
         for _ in 0..2 {
-            gaps.add(u64::MAX, u64::MAX);
-            all.add(u64::MAX, u64::MAX);
+            all.add(u64::MAX);
+            all.sample(u64::MAX, u64::MAX);
+            seen.add(u64::MAX, u64::MAX);
         }
-        assert_eq!(all.length_ns(&gaps), u64::MAX);
+        assert_eq!(seen.length_ns(&all), u64::MAX);
     }
 }

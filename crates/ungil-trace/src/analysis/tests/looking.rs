@@ -99,6 +99,23 @@ fn gaps_that_no_look_found_count_as_the_sampled_ones_of_their_length() {
 }
 
 #[test]
+fn gaps_that_could_have_been_told_as_a_whole_count_as_those_that_were() {
+    let mut scenario = Scenario::new(1);
+    for round in 0..4 {
+        scenario.hold(round * 151 * MS, round * 151 * MS + MS, 0);
+        if round == 1 {
+            scenario.off(round * 151 * MS + 40 * MS, 0, 150 * MS, "clock_nanosleep");
+            scenario.off(round * 151 * MS + 90 * MS, 0, 0, "clock_nanosleep");
+        }
+    }
+    let report = scenario.end(453 * MS + MS);
+    let [off] = &report.processes[0].gils[0].threads[0].off_gil[..] else { panic!() };
+    assert_eq!((off.what, off.gaps, off.samples), (What::Sleep, 1, 0));
+    assert!((off.sampled_s - 0.3).abs() < 1e-6, "{}", off.sampled_s);
+    assert!((off.total_s - 0.45).abs() < 1e-6, "{}", off.total_s);
+}
+
+#[test]
 fn a_look_at_a_thread_that_holds_or_has_not_let_go_is_not_of_a_gap() {
     let mut scenario = Scenario::new(2);
     scenario.acquire(0, 0);
