@@ -245,7 +245,7 @@ def test_what_many_processes_are_advised_is_told_once_for_all_of_them() -> None:
 
 def test_evidence_shows_a_short_time_in_a_unit_in_which_it_is_not_zero() -> None:
     def shown(seconds: float) -> str:
-        advice = {
+        advice: dict[str, Any] = {
             "kind": "not-the-gil",
             "cause": "lock",
             "text": "it is a lock",

@@ -5,6 +5,7 @@ mod flock;
 mod clock;
 pub mod wall_clock;
 mod dense;
+mod quantile;
 pub mod origin;
 pub mod record;
 mod free_threaded;
@@ -14,7 +15,6 @@ pub mod timeline;
 pub mod perfetto;
 pub mod page;
 pub mod prompt;
-mod quantile;
 pub mod child;
 #[cfg(feature = "stacks")]
 pub mod stacks;

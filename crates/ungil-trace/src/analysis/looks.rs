@@ -36,8 +36,12 @@ struct Gap {
     /// is `None` if it is none of those that are kept.
     sampled: Option<(Option<usize>, u64)>,
     /// The place that a look at the whole gap found.
-    told: Option<Option<usize>>,
+    told: Option<Found>,
 }
+
+/// A place that a look found; `None` if it is none of those that are kept.
+#[derive(Clone, Copy, Debug)]
+struct Found(Option<usize>);
 
 /// What a thread did off the GIL.
 #[derive(Clone, Debug)]
@@ -77,7 +81,7 @@ impl Looks {
     #[inline]
     pub(super) fn end_gap(&mut self, ns: u64) {
         let Gap { sampled, told } = std::mem::take(&mut self.gap);
-        if let Some(place) = told {
+        if let Some(Found(place)) = told {
             if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
                 place.gaps.add(ns);
             }
@@ -96,14 +100,14 @@ impl Looks {
 
     /// The same, with nothing counted yet.
     pub(super) fn reopened(&self) -> Self {
-        let Some(told) = self.gap.told else { return Self::default() };
+        let Some(Found(told)) = self.gap.told else { return Self::default() };
         let nothing = |place: &Place| Place {
             gaps: Sum::default(),
             sampled: Sampled::default(),
             ..place.clone()
         };
         let place = told.and_then(|place| self.places.get(place)).map(nothing);
-        let gap = Gap { sampled: None, told: Some(place.is_some().then_some(0)) };
+        let gap = Gap { sampled: None, told: Some(Found(place.is_some().then_some(0))) };
         Self { places: place.into_iter().collect(), gap, ..Self::default() }
     }
 
@@ -133,7 +137,7 @@ impl Looks {
             })
         });
         match stands_for_ns {
-            0 => self.gap.told = Some(place),
+            0 => self.gap.told = Some(Found(place)),
             _ => self.gap.sampled = Some((place, stands_for_ns)),
         }
     }
