@@ -338,7 +338,7 @@ def test_json_behind_a_link_replaces_the_file_and_not_the_link(ungil: Run, tmp_p
         (["-fo", "/dev/null", "touch", "ran"], "cannot write '/dev/null': it is not a regular"),
         (["--json", "missing/x", "touch", "ran"], "cannot write 'missing/x': no such file"),
         (["--json", "empty-folder", "touch", "ran"], "cannot write 'empty-folder': is a dir"),
-        (["-o", "x", "--json", "x", "touch", "ran"], "the trace and its JSON cannot both be"),
+        (["-o", "x", "--json", "x", "touch", "ran"], "the trace and the JSON cannot both be"),
         (["--blame-after", "0", "touch", "ran"], "Invalid value for '--blame-after': '0' is not"),
         (["--blame-after", "nan", "touch", "ran"], "Invalid value for '--blame-after': 'nan'"),
         (["--blame-after", "soon", "touch", "ran"], "Invalid value for '--blame-after': 'soon'"),

@@ -181,13 +181,14 @@ def test_with_a_journal_only_what_is_not_done_runs(ungil: Run, folder: Path) -> 
 
 
 def test_a_file_that_is_no_journal_stays_as_it_is(ungil: Run, folder: Path) -> None:
-    before = (folder / "hosts").read_bytes()
-    outcome = ungil("fanout", "--hosts", "hosts", "--journal", "hosts", "tasks:length")
-    assert (outcome.returncode, outcome.stderr) == (
-        2,
-        "ungil: 'hosts' is not a journal of a fan-out; name another file\n",
-    )
-    assert (folder / "hosts").read_bytes() == before
+    for name, why in (
+        ("tasks.py", "'tasks.py' is not a journal of a fan-out"),
+        ("hosts", "cannot write 'hosts': that is the file with the hosts"),
+    ):
+        before = (folder / name).read_bytes()
+        outcome = ungil("fanout", "--hosts", "hosts", "--journal", name, "tasks:length")
+        assert (outcome.returncode, outcome.stderr) == (2, f"ungil: {why}; name another file\n")
+        assert (folder / name).read_bytes() == before
 
 
 def test_an_answer_that_came_before_the_time_was_over_is_kept(ungil: Run, folder: Path) -> None:
