@@ -233,10 +233,8 @@ pub fn are_lines_empty() -> bool {
 /// When the calling thread, which lets go of the main GIL, took it, if the GIL was not known then
 /// but has been since.
 pub fn taken_unknown_ticks() -> Option<u64> {
-    match TAKEN_UNKNOWN_TICKS.swap(0, Relaxed) {
-        0 => None,
-        ticks => Some(ticks),
-    }
+    let ticks = TAKEN_UNKNOWN_TICKS.swap(0, Relaxed);
+    (ticks != 0).then_some(ticks)
 }
 
 /// Notes the initialisation of the condition variable at `address` with these attributes.

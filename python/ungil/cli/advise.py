@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 
 import click
@@ -12,6 +11,7 @@ from ungil._native import read_trace
 from ungil.cli.command import Command, blame_after_option
 from ungil.cli.completing import files
 from ungil.cli.report.unfinished import blamed, readable, say_cut
+from ungil.cli.streams import end_with_reader
 
 EXAMPLES = """\
   ungil advise ungil-app.pftrace
@@ -43,8 +43,7 @@ def command(file: str, as_json: bool, blame_after: float) -> None:
 
     told = json.loads(report)
     say_cut(cut_of(told["notes"]))
-    # `ungil advise FILE | head` ends quietly, as other commands do.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    end_with_reader()
     if as_json:
         print(json.dumps({"trace": path, **told["advised"]}))
         return

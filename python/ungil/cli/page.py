@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import stat
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import click
 from ungil.cli.advised import is_advised
 from ungil.cli.completing import files
 from ungil.cli.overwriting import STREAM
-from ungil.cli.streams import say
+from ungil.cli.streams import end_with_reader, say
 from ungil.errors import Error, UsageError
 from ungil.formatting import native_reason, reason, size, tally
 
@@ -85,7 +84,7 @@ def _place(page: str) -> Generator[str]:
     with tempfile.TemporaryDirectory(prefix="ungil-") as folder:
         whole = Path(folder, "page.html")
         yield str(whole)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        end_with_reader()
         try:
             with whole.open("rb") as file, open(1, "wb", closefd=False) as out:
                 shutil.copyfileobj(file, out)

@@ -41,6 +41,13 @@ def fail(sentence: str, code: int) -> int:
     return code
 
 
+def end_with_reader() -> None:
+    """End quietly from now on when nobody reads on, as in `ungil report FILE | head`."""
+    import signal  # not every start of a program needs it
+
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
 def settle() -> OSError | None:
     """Write what is still to be written to stdout and stderr; why that was not possible, if so.
 

@@ -2,7 +2,7 @@
 
 use super::sight::{Seen, Sight, Told, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use crate::functions::short;
+use crate::functions::{is_in, is_of, short};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
 
@@ -112,20 +112,11 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Whether a thread waited for another one right in this function.
-fn waits_in(off: &OffGil, (file, function): (&str, &str)) -> bool {
-    let waits = matches!(off.what, What::Thread | What::Lock);
-    let caller = off.stack.iter().find(|frame| !WAITS.iter().any(|file| is_in(frame, file)));
-    waits
-        && off.stack.first().is_some_and(|innermost| WAITS.iter().any(|it| is_in(innermost, it)))
-        && caller.is_some_and(|frame| {
-            let name = frame.split(" (").next().unwrap_or_default();
-            is_in(frame, file) && name.rsplit('.').next() == Some(function)
-        })
-}
-
-/// Whether a frame, `function (file:line)`, is in a file of this name, in any folder.
-fn is_in(frame: &str, name: &str) -> bool {
-    let file = frame.rsplit_once(':').and_then(|(frame, _)| frame.strip_suffix(name));
-    file.is_some_and(|before| before.ends_with('/') || before.ends_with(" ("))
+/// Whether a thread waited for another one right in this function, given as file and function.
+fn waits_in(off: &OffGil, function: (&str, &str)) -> bool {
+    let is_wait = |frame: &&String| WAITS.iter().any(|file| is_in(frame, file));
+    let caller = off.stack.iter().find(|frame| !is_wait(frame));
+    matches!(off.what, What::Thread | What::Lock)
+        && off.stack.first().is_some_and(|innermost| is_wait(&innermost))
+        && caller.is_some_and(|frame| is_of(frame, function))
 }

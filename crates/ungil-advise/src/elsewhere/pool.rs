@@ -7,6 +7,7 @@
 
 use super::sight::{Seen, Sight, Told, at, doing, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
+use crate::functions::{is_in, is_of};
 use crate::groups::groups;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, ThreadReport, What};
@@ -230,24 +231,10 @@ fn rounded(processors: f64) -> String {
 /// thread of a process may have been forked by one that does, or be all of a process of a pool.
 fn is_worker(thread: &ThreadReport) -> bool {
     let runs_loop = |off: &OffGil| {
-        let outermost = off.stack.iter().rfind(|frame| !is_of("threading.py", frame));
-        outermost.is_some_and(|frame| is_loop(frame))
+        let outermost = off.stack.iter().rfind(|frame| !is_in(frame, "threading.py"));
+        outermost.is_some_and(|frame| LOOPS.iter().any(|it| is_of(frame, *it)))
     };
     !thread.main && thread.off_gil.iter().any(runs_loop)
-}
-
-/// Whether `Class.function (folder/file:line)` is one of [`LOOPS`].
-fn is_loop(frame: &str) -> bool {
-    let name = frame.split(" (").next().and_then(|function| function.rsplit('.').next());
-    LOOPS.iter().any(|(file, function)| name == Some(function) && is_of(file, frame))
-}
-
-/// Whether a frame is in a file of this name, in any folder.
-fn is_of(file: &str, frame: &str) -> bool {
-    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
-    let place = place.rsplit_once(':').map_or(place, |(place, _)| place);
-    let folder = place.strip_suffix(file);
-    folder.is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
 }
 
 fn waits_for_result(off: &OffGil) -> bool {

@@ -190,8 +190,14 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
         let level = rules.levels.iter().find(|(of, _)| *of == source).map(|(_, level)| *level);
         let again = again(thread, demand.lasts_ns, work, rules);
         let switches = Arc::new(thread.switches.clone());
+        // Copies that did the same at the same time would all want the GIL at once. But one whose work
+        // is not what it does over and over has to do all of it, from its beginning.
+        let apart = again.as_ref().filter(|again| times > 1 && again.is_its_work(&thread.bursts));
         for copy in 0..times {
-            let first = again.as_ref().map_or(0, |again| again.first(&thread.bursts, copy, times));
+            let first = match apart {
+                Some(Again { uses, .. }) if copy > 0 => uses.start + uses.len() * copy / times,
+                _ => 0,
+            };
             all.push(Planned {
                 source,
                 begins_ns: Some(thread.begins_ns),
@@ -281,16 +287,12 @@ impl Leader {
 }
 
 impl Again {
-    /// Where a copy begins. Copies that did the same at the same time would all want the GIL at once.
-    /// But one whose work is not what it does over and over has to do all of it.
-    fn first(&self, bursts: &[Burst], copy: usize, times: usize) -> usize {
+    /// Whether what the thread does over and over is most of what it did.
+    fn is_its_work(&self, bursts: &[Burst]) -> bool {
         let held_ns =
             |bursts: &[Burst]| bursts.iter().fold(0u64, |sum, it| sum.saturating_add(it.held_ns));
         let steady_ns = held_ns(bursts.get(self.uses.clone()).unwrap_or_default());
-        if copy == 0 || (steady_ns as f64) < STEADY_PART * held_ns(bursts) as f64 {
-            return 0;
-        }
-        self.uses.start + self.uses.len() * copy / times
+        steady_ns as f64 >= STEADY_PART * held_ns(bursts) as f64
     }
 }
 

@@ -29,6 +29,11 @@ pub fn kernel_count(pid: u32, tid: u32, gils: &[u64]) -> Option<KernelCount> {
     Some(KernelCount { at_ns, ran_ns, delayed_ns, runnable })
 }
 
+/// How long a thread has been on a processor; 0 if it is gone, or if the kernel does not count.
+pub fn ran_ns(pid: u32, tid: u32) -> u64 {
+    times(&read(pid, tid, "schedstat")).map_or(0, |[ran_ns, ..]| ran_ns)
+}
+
 /// Voluntary and involuntary context switches of a thread; zeroes if it is gone.
 pub fn switches(pid: u32, tid: u32) -> [u64; 2] {
     let status = read(pid, tid, "status");

@@ -125,8 +125,8 @@ impl Thread {
         }
     }
 
-    /// Its totals since it is recorded, as it counted them itself; a hold or wait that still runs is not in them, and is
-    /// known by its events.
+    /// Its totals since it is recorded, as it counted them itself; a hold or wait that still runs is
+    /// not in them, and is known by its events.
     pub fn totals(&self, slot: &Slot) -> ThreadTotals {
         let [
             waits,

@@ -3,7 +3,7 @@
 //! The kernel counts from a thread's beginning. A recording that attaches to a process begins in the
 //! middle of its threads' lives, and is to tell only of what it has seen.
 
-use super::kernel_counts::{kernel_count, switches};
+use super::kernel_counts::{ran_ns, switches};
 use crate::clock::read_ns;
 use std::collections::HashMap;
 use std::fs;
@@ -43,9 +43,9 @@ impl UsedBefore {
 }
 
 /// What the kernel has counted for a thread since it began.
-pub fn used(pid: u32, tid: u32) -> Used {
+fn used(pid: u32, tid: u32) -> Used {
     let [voluntary, involuntary] = switches(pid, tid);
-    [kernel_count(pid, tid, &[]).map_or(0, |count| count.ran_ns), voluntary, involuntary]
+    [ran_ns(pid, tid), voluntary, involuntary]
 }
 
 /// How long ago a process began, by the 22nd field of `/proc/PID/stat`, to 10 ms on most kernels.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +15,7 @@ from ungil.cli.diff.sides import BETWEEN, sides
 from ungil.cli.overwriting import spare
 from ungil.cli.progress import progress
 from ungil.cli.report.unfinished import blamed
+from ungil.cli.streams import end_with_reader
 from ungil.cli.trace.outputs import json_file
 from ungil.comparison import Run, compare, read_run
 
@@ -77,8 +77,7 @@ def command(
 
             write_page(html(comparison))
         if page != "-":
-            # `ungil diff A B | head` ends quietly, as other commands do.
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            end_with_reader()
             if as_json:
                 from ungil.comparison.data import data
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from ungil.cli.overwriting import STREAM, spare
 from ungil.cli.progress import working
 from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import blamed, readable, say_cut
-from ungil.cli.streams import say
+from ungil.cli.streams import end_with_reader, say
 from ungil.cli.trace.outputs import whole_file
 from ungil.errors import Error, UsageError
 from ungil.formatting import duration, printable, reason
@@ -111,8 +110,7 @@ def command(
         part = None if whole else extent.part(begin, end, last)
     say_cut(extent.cut)
     if output == STREAM:
-        # `ungil export FILE -o - | head` ends quietly, as other commands do.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        end_with_reader()
     kept = MARKERS if markers is None else markers
     try:
         _write(found, name, output, weight or "waited", kept, part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 
 import click
@@ -15,6 +14,7 @@ from ungil.cli.overwriting import STREAM, spare
 from ungil.cli.page import html_option, writable, write
 from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import blamed, readable
+from ungil.cli.streams import end_with_reader
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -84,7 +84,7 @@ def command(
     if sql is not None:
         from ungil.cli.report.sql import answer
 
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        end_with_reader()
         answer(file, sql, part, as_json, sys.stdout)
         return
     with blamed(file):
@@ -92,8 +92,7 @@ def command(
             report = read_trace(file, blame_after, part, advise=is_advised(file, advise))
         else:
             report = write(file, page, blame_after, part, advise)
-    # `ungil report FILE | head` ends quietly, as other commands do.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    end_with_reader()
     if as_json:
         print(report)
         return

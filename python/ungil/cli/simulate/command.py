@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 
 import click
@@ -15,7 +14,7 @@ from ungil.cli.report.unfinished import blamed, readable, say_cut
 from ungil.cli.simulate.answer import Answer, Listed
 from ungil.cli.simulate.rules import Choice, Rules, chosen
 from ungil.cli.simulate.screen import print_answers
-from ungil.cli.streams import say
+from ungil.cli.streams import end_with_reader, say
 from ungil.errors import Error, UsageError
 from ungil.formatting import printable
 
@@ -97,8 +96,7 @@ def command(
     listed: list[Listed] = json.loads(demands.listed())
     choice = chosen(listed, process, gil, file)
     answers = [_answer(demands, choice, one) for one in rules.alternatives(choice)]
-    # `ungil simulate FILE | head` ends quietly, as other commands do.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    end_with_reader()
     if as_json:
         if demands.cut is not None:
             for answer in answers:
