@@ -7,7 +7,8 @@ Each round records each program under CPython's own rules, predicts from that tr
 wait under three policies and with a switch interval of 50 us, and runs it so. The stock prediction
 stands beside the recording that it was made from. Rounds take turns, and figures are medians over
 them. Where it may, the script runs the programs at nice -20, so that others of a shared machine
-take less of it.
+take less of it. A run beside which the machine itself was slower than at its best (bench/quiet.py)
+is repeated, up to twice.
 
 A ratio is predicted to real, of the median wait of all threads, and of the median wait of the
 thread that waited longest under CPython's rules. The mean of all waits stands beside them: where
@@ -33,6 +34,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from quiet import TRIES, Quiet
 from rich.console import Console
 from rich.table import Table
 from surroundings import print_environment
@@ -72,28 +74,35 @@ def main() -> None:
     names = options.program or PROGRAMS
     print_environment(["ungil", "fastapi", "flask", "uvicorn", "waitress", "werkzeug"])
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    quiet = Quiet()
     with tempfile.TemporaryDirectory(prefix="ungil-simulate-") as folder:
         for _, name in itertools.product(range(options.rounds), names):
-            rounds[name].append(measured(name, Path(folder), options))
+            rounds[name].append(measured(name, Path(folder), quiet, options))
     if options.json:
         options.json.write_text(json.dumps(rounds, indent=1))
     print_tables(rounds, options)
+    print(quiet)
     if options.markdown:
         print_markdown(rounds)
 
 
-def measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+def measured(name: str, folder: Path, quiet: Quiet, options: argparse.Namespace) -> dict[str, Any]:
     """One round of one program."""
-    trace = recorded(name, "stock", folder, options)
+
+    def recorded(variant: str) -> Path:
+        traces = [
+            folder / f"{variant.replace(' ', '-')}-{number}.pftrace" for number in range(TRIES)
+        ]
+        return traces[quiet.run(lambda number: record(name, variant, traces[number], options))]
+
+    trace = recorded("stock")
     stock = simulated(trace, ["--policy", "stock"], options)
     worst = max(stock["recorded"]["threads"], key=lambda thread: thread["waited_s"])["name"]
     found = {"stock": pair(stock["recorded"], stock, worst)}
     for variant in VARIANTS:
         rules = ["--interval", "0.05"] if variant == INTERVAL else ["--policy", variant]
         prediction = simulated(trace, rules, options)
-        real = simulated(
-            recorded(name, variant, folder, options), ["--runs", "1", "--cores", "64"], options
-        )
+        real = simulated(recorded(variant), ["--runs", "1", "--cores", "64"], options)
         found[variant] = pair(real["recorded"], prediction, worst)
     return {"worst": worst, **found}
 
@@ -119,9 +128,8 @@ def of_thread(run: Figures, name: str, figure: Callable[[Figures], float]) -> fl
     return figure(max(named, key=lambda thread: thread["waited_s"])) if named else 0.0
 
 
-def recorded(name: str, variant: str, folder: Path, options: argparse.Namespace) -> Path:
-    """The trace of one real run."""
-    trace = folder / f"{name}-{variant.replace(' ', '-')}.pftrace"
+def record(name: str, variant: str, trace: Path, options: argparse.Namespace) -> None:
+    """One real run."""
     words = ["trace", "--quiet", "--force", "--no-children", "-o", str(trace)]
     words += [] if variant in ("stock", INTERVAL) else ["--policy", variant]
     words += [str(PROGRAM), name, "--seconds", str(options.seconds)]
@@ -132,7 +140,6 @@ def recorded(name: str, variant: str, folder: Path, options: argparse.Namespace)
         stdout=subprocess.DEVNULL,
         preexec_fn=first,
     )
-    return trace
 
 
 def first() -> None:
