@@ -95,9 +95,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     is_patched = monkey is not None and monkey.is_module_patched("socket")
     if is_patched or pyfuncitem.get_closest_marker("patched") is None:
         return None
-    # Those that the configuration speaks of.
-    plugins = ["-p", "pytest_timeout", "-p", "pytest_asyncio.plugin"]
-    words = ["-q", "-p", "no:cacheprovider", *plugins, pyfuncitem.nodeid]
+    # The one that the configuration speaks of.
+    plugin = ["-p", "pytest_asyncio.plugin"]
+    words = ["-q", "-p", "no:cacheprovider", *plugin, pyfuncitem.nodeid]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PATCHED, *words],
         cwd=pyfuncitem.config.rootpath,

@@ -28,7 +28,7 @@ BIN = Path(sys.executable).parent
 SUITES = ["test_share*.py", "test_fanout*.py"]
 # Without these there is no suite.
 TOOLS = [
-    *("click", "hypothesis", "pytest", "pytest-asyncio", "pytest-repeat", "pytest-timeout"),
+    *("click", "hypothesis", "pytest", "pytest-asyncio", "pytest-repeat"),
     *("pytest-xdist", "rich"),
 ]
 # Those that some tests are about, and that leave the GIL off.

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 # For what must happen: a watchdog against hangs, and no performance limit. Far more than anything
-# here takes on the slowest machine, and less than the suite's own watchdog (`timeout` in
-# pyproject.toml), so that a test that hangs can still say where.
+# here takes on the slowest machine, and less than the suite's own watchdog (`faulthandler_timeout`
+# in pyproject.toml), so that a test that hangs can still say where.
 PATIENCE_S = 120
 
 # What `make rust-test` builds the crates with: `cargo` with others builds nearly all of them anew.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from process_groups import wait_until_stopped
 from pythons import Python, pythons
 from suite import PATIENCE_S, PROGRAMS, filtered
 
@@ -193,6 +194,22 @@ def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
         "no thread acquired or released the GIL meanwhile: all of them were blocked, or one held "
         "it throughout"
     )
+
+
+def test_a_process_that_is_stopped_stays_so_and_the_report_says_it(
+    start: Callable[..., subprocess.Popen[str]], ungil: Run, tmp_path: Path
+) -> None:
+    code = "import signal; print('ready', flush=True); signal.pause()"
+    stopped = start(args=[sys.executable, "-c", code])
+    assert stopped.stdout is not None
+    assert stopped.stdout.readline() == "ready\n"
+    stopped.send_signal(signal.SIGSTOP)
+    wait_until_stopped(stopped.pid)
+    report = recorded(ungil, stopped.pid, tmp_path / "a.pftrace")
+    (finding,) = report["findings"]
+    assert finding["kind"] == "not-recorded"
+    assert finding["text"] == "the process is stopped, and goes on when it gets SIGCONT"
+    wait_until_stopped(stopped.pid)
 
 
 def test_what_threads_ran_before_the_recording_is_not_counted(
@@ -379,16 +396,21 @@ def test_what_makes_no_sense_is_said_in_a_sentence(
     assert outcome.stderr.startswith(f"ungil: {sentence}")
 
 
-def test_a_process_without_a_python_is_told_from_one_that_is_gone(
-    ungil: Run, tmp_path: Path
+@pytest.mark.parametrize(
+    "words", [["sleep", "1000"], ["sh", "-c", "while :; do :; done"]], ids=["idle", "busy"]
+)
+def test_a_process_without_a_python_is_told_from_one_that_is_gone_and_left_alone(
+    ungil: Run, tmp_path: Path, words: list[str]
 ) -> None:
-    with subprocess.Popen(["sleep", "1000"]) as sleeper:
-        outcome = ungil("trace", "--pid", str(sleeper.pid), "-o", str(tmp_path / "a.pftrace"))
-        sleeper.kill()
+    with subprocess.Popen(words) as other:
+        outcome = ungil("trace", "--pid", str(other.pid), "-o", str(tmp_path / "a.pftrace"))
+        maps = Path(f"/proc/{other.pid}/maps").read_text()
+        other.kill()
     assert outcome.stderr == (
-        f"ungil: process {sleeper.pid} cannot be recorded: there is no Python in it\n"
+        f"ungil: process {other.pid} cannot be recorded: there is no Python in it\n"
     )
     assert list(tmp_path.iterdir()) == []
+    assert "ungil" not in maps
 
 
 def test_only_one_process_can_trace_another(ungil: Run, attached: Callable[..., Attached]) -> None:

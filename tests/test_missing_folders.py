@@ -126,6 +126,8 @@ def test_a_heap_says_that_it_needs_proc(without: Without, made: str) -> None:
     ("words", "start", "status"),
     [
         (["policy", "1"], "process 1 cannot be inspected", 2),
+        (["dump", "1"], "process 1 cannot be inspected", 2),
+        (["top", "1", "--once", "--json"], "process 1 cannot be inspected", 2),
         (["heap", "ls"], "ungil cannot look for heaps without a name", 1),
     ],
 )

@@ -22,21 +22,25 @@ PROGRAM = PROGRAMS / "handled.py"
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1]
 COMPUTING = "4"
 FUTEX = {"x86_64": "202", "aarch64": "98"}[platform.machine()]
-# FUTEX_WAIT | FUTEX_PRIVATE_FLAG: how a thread sleeps in line. glibc's locks wait differently.
-IN_LINE = "0x80"
+# FUTEX_WAIT | FUTEX_PRIVATE_FLAG: how a thread sleeps in line, where its word is 0, and for a mutex
+# of glibc's, where the word is 2. CPython's locks wait by another call.
+WAIT, IN_LINE = "0x80", ["0x80", "0x0"]
 
 
 def wait_until_asleep(process: subprocess.Popen[str], in_line: bool = False) -> None:
     """Wait until the main thread sleeps where it is to be interrupted.
 
     A signal that comes earlier is seen by CPython when the call that the thread was about to make
-    is over, which may be never. That is so without a policy too.
+    is over, which may be never. That is so without a policy too. The mutex of the GIL is earlier:
+    on a busy machine a thread sleeps for it for a moment.
     """
     while True:
         call = Path(f"/proc/{process.pid}/task/{process.pid}/syscall").read_text().split()
         # "running", "-1", or a number and its arguments.
-        if call[0].isdigit() and (call[0] == FUTEX and call[2] == IN_LINE) is in_line:
-            return
+        if call[0].isdigit():
+            asleep = call[2:4] if call[0] == FUTEX else []
+            if asleep == IN_LINE if in_line else WAIT not in asleep:
+                return
         assert process.poll() is None
         time.sleep(0.001)
 

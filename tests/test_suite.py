@@ -58,12 +58,13 @@ def test_hangs():
 }
 
 
+@pytest.mark.parametrize("workers", ["0", "1"])
 @pytest.mark.parametrize("hang", HANGS.values(), ids=list(HANGS))
-def test_a_hang_is_ended(hang: str, tmp_path: Path) -> None:
+def test_a_hang_is_ended_and_its_place_is_told(hang: str, workers: str, tmp_path: Path) -> None:
     test = tmp_path / "test_hang.py"
     test.write_text(hang)
-    soon = ["-o", "timeout=1", "-o", "faulthandler_timeout=3"]
-    done = run(*PYTEST, "-c", "pyproject.toml", "--rootdir", tmp_path, *soon, test)
+    how = ["-o", "faulthandler_timeout=1", "--numprocesses", workers]
+    done = run(*PYTEST, "-c", "pyproject.toml", "--rootdir", tmp_path, *how, test)
     assert done.returncode == 1
     assert "in test_hangs" in done.stdout + done.stderr
 

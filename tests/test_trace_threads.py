@@ -46,6 +46,17 @@ def test_five_hundred_threads_at_once_are_named_and_counted(tmp_path: Path, pyth
         assert thread["holds"]["count"] == releases(thread)
 
 
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+def test_a_thread_has_its_own_name_or_none(tmp_path: Path, python: Python) -> None:
+    """Where one ends and the next one begins, that has its ident while names are read."""
+    recording = trace(tmp_path, python.path, PROGRAMS / "relieved.py", "100", "15")
+    names = {int(tid): name for tid, name in recording.told.items()}
+    told = {it.tid: it.name for it in recording.tracks if it.tid != it.pid}
+    named = {tid: name for tid, name in told.items() if name != f"thread-{tid}"}
+    assert named
+    assert named == {tid: names[tid] for tid in named}
+
+
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
 @pytest.mark.parametrize("at_a_time", [1, 200])
 def test_two_thousand_short_threads_are_all_counted(

@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// The function of the hook that serves requests.
 const SERVE: &[u8] = b"ungil_attach_v1";
+/// What the hook finds an interpreter by, PyPy's last.
+const PYTHONS: [&[u8]; 3] = [b"Py_GetVersion", b"pypy_main_startup", b"pypy_execute_source"];
 
 /// See [`crate::ask`].
 pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
@@ -29,6 +31,10 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
     refuse_early(process)?;
     let memory = Memory::of(process).map_err(|error| forbidden(process, error))?;
     let loader = Loader::of(process, &memory)?;
+    // Only the hook knows for sure, but nothing is loaded into a process of which this is clear.
+    if loader.function()?.is_none() && !may_have_python(process, &memory)? {
+        return Err(Refusal::NoPython);
+    }
     let end = Instant::now() + PATIENCE;
     let stopped = Cell::new(Duration::ZERO);
     let places = Places::of(process, &memory, &loader.libc).map_err(lost(process))?;
@@ -56,6 +62,29 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
         sleep(PAUSE);
         places.look_again().map_err(lost(process))?;
     }
+}
+
+/// Whether an image of the process has what the hook knows a Python by, or cannot be looked into.
+fn may_have_python(process: Process, memory: &Memory) -> Result<bool, Refusal> {
+    let mappings = process.mappings().map_err(lost(process))?;
+    let images = mappings.iter().filter(|it| it.inode != 0 && it.offset == 0);
+    let mut looked = Vec::new();
+    for mapping in images {
+        if looked.contains(&mapping.inode) {
+            continue;
+        }
+        looked.push(mapping.inode);
+        // A file that is mapped for another reason, such as the locale, begins otherwise.
+        let mut magic = [0; 4];
+        if memory.read(mapping.start, &mut magic).is_err() || magic != *b"\x7fELF" {
+            continue;
+        }
+        let Ok(Some(image)) = Image::at(memory, mapping) else { return Ok(true) };
+        if PYTHONS.iter().any(|name| !matches!(image.symbol(name), Ok(None))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What is needed to load a library into a process.

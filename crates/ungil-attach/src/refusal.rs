@@ -4,6 +4,8 @@ use std::fmt;
 use std::fs;
 use std::io;
 
+use ungil_core::request::Answer;
+
 use crate::filter::{Call, kills};
 use crate::process::Process;
 
@@ -18,6 +20,8 @@ pub enum Refusal {
     Traced(u64),
     /// It has not loaded a C library that can load more.
     NoLoader,
+    /// None of its images is a Python.
+    NoPython,
     /// It is no 64-bit program of this kind of processor.
     Foreign,
     /// No thread was at a safe place for so long, in seconds.
@@ -43,6 +47,7 @@ impl fmt::Display for Refusal {
             ),
             Self::NoLoader => formatter
                 .write_str("it is statically linked, so no loader can load the hook into it"),
+            Self::NoPython => write!(formatter, "{}", Answer::NoInterpreter),
             Self::Foreign => formatter.write_str("it is not a 64-bit program for this machine"),
             Self::NoPlace(seconds) => write!(
                 formatter,

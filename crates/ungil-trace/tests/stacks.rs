@@ -5,7 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ungil_trace::record::Frame;
-use ungil_trace::stacks::{Answer, Holder, Sample, StackError, StackReader, StackSampler};
+use ungil_trace::stacks::{
+    Answer, Holder, Sample, StackError, StackReader, StackSampler, ThreadName,
+};
 
 /// A program that is killed at the end of the test.
 struct Program(Child);
@@ -40,8 +42,12 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+fn named(sample: &Sample) -> impl Iterator<Item = &ThreadName> {
+    sample.names.iter().flat_map(|names| &names.threads)
+}
+
 fn names(sample: &Sample) -> Vec<&str> {
-    let mut names: Vec<&str> = sample.names.iter().flatten().map(|it| it.name.as_str()).collect();
+    let mut names: Vec<&str> = named(sample).map(|it| it.name.as_str()).collect();
     names.sort_unstable();
     names
 }
@@ -66,7 +72,7 @@ fn the_holder_of_the_gil_is_found_with_its_line_and_the_names_of_all() {
     assert_eq!((frames[0].function.as_str(), frames[0].file.as_str()), ("hog", "<string>"));
     assert_eq!(frames[0].line, 5);
     assert_eq!(names(&sample), ["MainThread", "hog"]);
-    assert!(sample.names.iter().flatten().any(|it| it.ident == ident && it.name == "hog"));
+    assert!(named(&sample).any(|it| it.ident == ident && it.name == "hog"));
 }
 
 fn is_held_by(sample: &Sample, ident: u64) -> bool {
@@ -86,7 +92,7 @@ sys.stdin.read()
 ";
     let (program, _) = run(code);
     let mut reader = until(|| StackReader::attach(program.0.id(), None).ok());
-    let idle = |it: &Sample| it.holders.is_empty() && it.names.iter().flatten().count() > 0;
+    let idle = |it: &Sample| it.holders.is_empty() && named(it).count() > 0;
     let sample = until(|| reader.read_with_names().ok().filter(idle));
     assert_eq!(names(&sample), ["patient", "reader"]);
 }
@@ -154,8 +160,8 @@ fn a_thread_in_a_sub_interpreter_has_its_own_name_and_the_frames_of_both_interpr
     assert_eq!(functions(&holder.frames)[1..], ["<module>:7"]);
     assert_eq!(functions(&holder.callers)[0], "host:19");
     assert_eq!(names(&sample), ["MainThread", "host", "idle"]);
-    let of_host = |it: &&ungil_trace::stacks::ThreadName| it.ident == ident;
-    assert_eq!(sample.names.iter().flatten().find(of_host).unwrap().name, "host");
+    let of_host = |it: &&ThreadName| it.ident == ident;
+    assert_eq!(named(&sample).find(of_host).unwrap().name, "host");
 }
 
 #[test]
@@ -167,9 +173,8 @@ fn a_thread_is_not_called_what_only_a_sub_interpreter_takes_it_for() {
     assert_ne!(unnamed, HOST);
     let (program, ident) = run(&unnamed);
     let mut reader = until(|| StackReader::attach(program.0.id(), None).ok());
-    let sample =
-        until(|| reader.read_with_names().ok().filter(|it| it.names.iter().flatten().count() >= 2));
+    let sample = until(|| reader.read_with_names().ok().filter(|it| named(it).count() >= 2));
     // There it is the main thread, because it imports `threading`.
     assert_eq!(names(&sample), ["MainThread", "idle"]);
-    assert!(sample.names.iter().flatten().all(|it| it.ident != ident));
+    assert!(named(&sample).all(|it| it.ident != ident));
 }

@@ -26,7 +26,13 @@ impl Watch {
     }
 
     /// As the real one.
-    pub fn collect(&mut self, _traced: &mut [Traced], _give: impl FnMut(Record)) {}
+    pub fn collect(
+        &mut self,
+        _traced: &mut [Traced],
+        _times: &mut Times,
+        _give: impl FnMut(Record),
+    ) {
+    }
 
     /// As the real one.
     pub fn forget(&mut self, _pid: u32) {}

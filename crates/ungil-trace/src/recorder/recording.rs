@@ -196,7 +196,7 @@ impl Recording {
         }
         // Stacks first: they were taken before the events that this round gives out.
         let (watch, sink) = (&mut self.watch, &mut self.sink);
-        watch.collect(&mut self.processes, |record| sink.put(&record));
+        watch.collect(&mut self.processes, &mut self.times, |record| sink.put(&record));
         let fullest = self.round();
         self.times.read();
         let soon = self.watch.look(&mut self.processes, &mut self.times, now);
@@ -301,21 +301,29 @@ impl Recording {
         // One that is gone may still be here, if there was too much left to read.
         let running = processes.iter().filter(|traced| !traced.is_gone()).count();
         if running > 0 && !self.is_joined {
-            let text = format!(
-                "{running} processes outlived the program that started them; they were recorded \
-                 until the program ended"
-            );
+            let text = if running == 1 {
+                "one process outlived the program that started it; it was recorded until the \
+                 program ended"
+                    .to_owned()
+            } else {
+                format!(
+                    "{running} processes outlived the program that started them; they were \
+                     recorded until the program ended"
+                )
+            };
             self.sink.put(&Record::Note { text });
         }
         if self.next_process.0 == 0 {
             let text = format!("{NOTHING_RECORDED}{}", self.why_nothing());
             self.sink.put(&Record::Note { text });
         } else if self.is_joined && self.next_thread.0 == 0 {
-            let text = format!(
-                "{NOTHING_RECORDED}no thread acquired or released the GIL meanwhile: all of them \
-                 were blocked, or one held it throughout"
-            );
-            self.sink.put(&Record::Note { text });
+            let why = if processes.iter().any(Traced::is_stopped) {
+                "the process is stopped, and goes on when it gets SIGCONT"
+            } else {
+                "no thread acquired or released the GIL meanwhile: all of them were blocked, or \
+                 one held it throughout"
+            };
+            self.sink.put(&Record::Note { text: format!("{NOTHING_RECORDED}{why}") });
         }
         self.finish_processes(processes);
         if let Some(text) = self.times.complaint() {

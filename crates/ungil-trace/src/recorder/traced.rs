@@ -190,6 +190,12 @@ impl Traced {
         unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
     }
 
+    /// Whether a signal has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("State:\tT"))
+    }
+
     /// Asks the process to leave the recording, and the hook, if nothing else needs it.
     pub fn ask_to_leave(&self) {
         self.file.table().header().recording.store(Recording::ToBeLeft as u32, Relaxed);
@@ -380,6 +386,23 @@ impl Traced {
     /// The threads that have a slot.
     pub fn threads_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
         self.threads.iter_mut().flatten()
+    }
+
+    /// Those of them that lived from `begun_ns` until `at_ns`.
+    pub fn lived(
+        &mut self,
+        times: &mut Times,
+        begun_ns: u64,
+        at_ns: u64,
+    ) -> impl Iterator<Item = &mut Thread> {
+        let (clock, slots) = (self.clock, self.file.table().slots());
+        self.threads.iter_mut().zip(slots).filter_map(move |(thread, slot)| {
+            // Only a round frees a slot: this one is still that thread's.
+            let has_ended = slot.state() == Some(SlotState::Ended);
+            let lived = times.ns(clock, slot.started_ticks.load(Relaxed)) <= begun_ns
+                && (!has_ended || times.ns(clock, slot.ended_ticks.load(Relaxed)) >= at_ns);
+            thread.as_mut().filter(|_| lived)
+        })
     }
 
     /// The number of the GIL whose condition variable lies in this range of its memory.

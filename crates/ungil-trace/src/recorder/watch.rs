@@ -10,7 +10,7 @@ use super::times::Times;
 use super::traced::Traced;
 use crate::clock::now_ns;
 use crate::record::{Doing, NativeFrame, Record, ThreadId};
-use crate::stacks::{Answer, Holder, NativeStack, Sample, StackError, StackSampler, ThreadName};
+use crate::stacks::{Answer, Holder, NativeStack, Sample, StackError, StackSampler, ThreadNames};
 use std::collections::HashMap;
 
 /// The shortest time between two samples of one hold: with a deep stack one costs a millisecond.
@@ -98,8 +98,8 @@ impl Watch {
                     soon |= moment.threads > 1;
                 }
             }
-            if state.names.are_due(now)
-                && let Some(last) = last_without_name(traced)
+            if let Some(last) = last_without_name(traced)
+                && state.names.are_due(last, now)
             {
                 state.names.are_asked_for(last, now);
                 sampler.request_names(traced.pid, traced.runtime());
@@ -120,7 +120,12 @@ impl Watch {
     }
 
     /// Turns the answers that have come into records.
-    pub fn collect(&mut self, traced: &mut [Traced], mut give: impl FnMut(Record)) {
+    pub fn collect(
+        &mut self,
+        traced: &mut [Traced],
+        times: &mut Times,
+        mut give: impl FnMut(Record),
+    ) {
         let Some(sampler) = &self.sampler else { return };
         for answer in sampler.answers() {
             let (Answer::Sample { pid, .. }
@@ -134,7 +139,7 @@ impl Watch {
             match answer {
                 Answer::Sample { sample, .. } => {
                     if let Some(names) = &sample.names {
-                        state.names.have_come(name_threads(traced, names, &mut give));
+                        state.names.have_come(name_threads(traced, times, names, &mut give));
                     }
                     if let Some(files) = sample.libraries {
                         let (process, at_ns) = (traced.id, sample.at_ns);
@@ -167,7 +172,7 @@ impl Watch {
                 }
                 Answer::NotEveryone { pid } => self.looks.failed(pid, now_ns()),
                 Answer::Failed { error, .. } => {
-                    state.names.have_failed();
+                    state.names.have_failed(matches!(error, StackError::NotReady(_)));
                     if let Some(text) = note_of(&error).filter(|_| !self.reported) {
                         self.reported = true;
                         give(Record::Note { text });
@@ -293,10 +298,16 @@ fn last_without_name(traced: &mut Traced) -> Option<ThreadId> {
 }
 
 /// Whether a thread got its name.
-fn name_threads(traced: &mut Traced, names: &[ThreadName], give: &mut impl FnMut(Record)) -> bool {
+fn name_threads(
+    traced: &mut Traced,
+    times: &mut Times,
+    names: &ThreadNames,
+    give: &mut impl FnMut(Record),
+) -> bool {
+    let &ThreadNames { begun_ns, at_ns, ref threads } = names;
     let mut any = false;
-    for thread in traced.threads_mut().filter(|thread| !thread.named) {
-        if let Some(known) = names.iter().find(|known| known.ident == thread.ident) {
+    for thread in traced.lived(times, begun_ns, at_ns).filter(|thread| !thread.named) {
+        if let Some(known) = threads.iter().find(|known| known.ident == thread.ident) {
             (thread.named, any) = (true, true);
             give(Record::ThreadNamed { thread: thread.id, name: known.name.clone() });
         }

@@ -47,8 +47,8 @@ pub struct Sample {
     pub at_ns: u64,
     /// The threads that held a GIL: at most one, unless sub-interpreters have GILs of their own.
     pub holders: Vec<Holder>,
-    /// Every thread that Python has a name for, in no order; `None` if only stacks were wanted.
-    pub names: Option<Vec<ThreadName>>,
+    /// What Python calls its threads; `None` if only stacks were wanted.
+    pub names: Option<ThreadNames>,
     /// The shared libraries that its user may have built, if they were looked up and are others
     /// than before.
     pub libraries: Option<Vec<String>>,
@@ -73,6 +73,18 @@ pub struct Holder {
     pub frames: Vec<Frame>,
     /// What goes on from there: the frames of thread `ident` in the main interpreter and others.
     pub callers: Vec<Frame>,
+}
+
+/// What one look showed of the names of threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadNames {
+    /// When reading began, in ns of `CLOCK_MONOTONIC`, and
+    pub begun_ns: u64,
+    /// when it was over. A thread gets the ident of one that has ended, mostly at once: a name is
+    /// only that of a thread which lived all this time.
+    pub at_ns: u64,
+    /// Every thread that Python has a name for, in no order.
+    pub threads: Vec<ThreadName>,
 }
 
 /// A thread and what Python calls it.

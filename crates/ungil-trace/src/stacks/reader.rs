@@ -13,7 +13,7 @@ use super::free_threaded;
 use super::libraries::users_libraries;
 use super::native::NativeStacks;
 use super::spied::Spied;
-use super::{Sample, StackError, ThreadName};
+use super::{Sample, StackError, ThreadNames};
 use crate::clock::{now_ns, with_cpu_ns};
 use crate::free_threaded::FreeThreaded;
 
@@ -21,6 +21,9 @@ use crate::free_threaded::FreeThreaded;
 const LIBRARIES_REST: u32 = 100;
 /// but not by less or more than this.
 const LIBRARIES_EVERY: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
+
+/// What py-spy has not found where there is no Python.
+const VERSION_SOUGHT: &str = "find python version";
 
 /// A process whose stacks can be read.
 ///
@@ -123,12 +126,14 @@ impl StackReader {
     }
 
     /// The names of all threads.
-    pub(super) fn read_names(&mut self) -> Result<Vec<ThreadName>, StackError> {
+    pub(super) fn read_names(&mut self) -> Result<ThreadNames, StackError> {
+        let begun_ns = now_ns();
         guarded(self.pid, || {
-            Ok::<_, anyhow::Error>(match &mut self.inside {
+            let threads = match &mut self.inside {
                 Inside::Spied(spied) => spied.read_names()?,
                 Inside::FreeThreaded(interpreter) => free_threaded::names(interpreter)?,
-            })
+            };
+            Ok::<_, anyhow::Error>(ThreadNames { begun_ns, at_ns: now_ns(), threads })
         })
     }
 
@@ -212,6 +217,10 @@ fn classify(pid: u32, error: &(dyn Error + Send + Sync + 'static)) -> StackError
         Some(version) => {
             StackError::Unsupported(format!("the stack reader does not know Python {version}"))
         }
+        // Of a program that is no Python it says what it has looked for.
+        None if said.contains(VERSION_SOUGHT) => {
+            StackError::NotReady("no Python was found in it".into())
+        }
         None => StackError::NotReady(said),
     }
 }
@@ -266,7 +275,8 @@ mod tests {
     #[test]
     fn a_program_that_is_no_python_is_not_ready() {
         let attached = StackReader::attach(std::process::id(), None);
-        assert!(matches!(attached.err(), Some(StackError::NotReady(_))));
+        let Some(StackError::NotReady(why)) = attached.err() else { panic!() };
+        assert_eq!(why, "no Python was found in it");
     }
 
     #[test]

@@ -50,7 +50,7 @@ def dumps(pids: Iterable[int]) -> list[Dump]:
             known = process(pid)
             if known is None:
                 if pid == pids[0]:
-                    raise UsageError(f"there is no process {pid}")
+                    raise refusal(pid, ProcessLookupError())
             elif (recorded := look_at_recorded(pid)) is not None:
                 done[pid] = _of_recorded(pid, json.loads(recorded))
             elif known.threads == 1:

@@ -168,6 +168,7 @@ class _Process:
             self._pipes[pipe.fileno()] = kept
             loop.add_reader(pipe.fileno(), self._read, pipe.fileno())
         self._end: int | None = None
+        self._has_ended = False
         self._watch_end()
 
     @property
@@ -198,6 +199,7 @@ class _Process:
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
+        self._process.poll()
 
     def _read(self, fd: int) -> None:
         try:
@@ -223,19 +225,21 @@ class _Process:
             self._loop.add_reader(self._end, self._ended)
 
     def _wait(self) -> None:
-        self._process.wait()
+        # It is not reaped: its number would be free for another process, and its group is signalled.
+        with suppress(ChildProcessError):  # SIGCHLD is ignored
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         with suppress(RuntimeError):  # the loop is gone
             self._loop.call_soon_threadsafe(self._ended)
 
     def _ended(self) -> None:
-        self._process.wait()
+        self._has_ended = True
         if self._end is not None:
             self._loop.remove_reader(self._end)
         self._look()
         self._loop.call_later(_OUTPUT_SECONDS, self._finish)
 
     def _look(self) -> None:
-        if self._process.returncode is not None and not self._pipes:
+        if self._has_ended and not self._pipes:
             self._finish()
 
     def _finish(self) -> None:

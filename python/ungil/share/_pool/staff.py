@@ -142,8 +142,10 @@ class Staff:
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the tasks that run."""
         for process in [*self.processes.values()]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGINT)
+            # The number of one that has ended may be another's.
+            if lives(process):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGINT)
 
     def in_hand(self) -> set[int | None]:
         """What the desks say."""
