@@ -76,6 +76,7 @@ def convoy() -> dict[str, Any]:
                         "handoffs": 1651,
                         "forced": 809,
                         "wanting_mean": 2.91,
+                        "wanting_busy_mean": 2.91,
                         "threads": [
                             thread(4242, "MainThread", 0.02, 0.01),
                             thread(4243, "io-1", 0.05, 4.1),
@@ -127,6 +128,7 @@ def convoy() -> dict[str, Any]:
                         "handoffs": 3,
                         "forced": 0,
                         "wanting_mean": 0.2,
+                        "wanting_busy_mean": 0.2,
                         "threads": [thread(4300, "MainThread", 1.0, 0.0)],
                         "blame": [],
                         "long_holds": [],

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ungil.cli.simulate.rules import Choice, Rules
 from ungil.cli.simulate.screen import notes_of
 
 CONVOY = """
@@ -87,6 +88,37 @@ def test_without_a_gil_nobody_waits(trace: Path) -> None:
     (answer,) = predictions(trace, "--no-gil", "--cores", "2")
     assert answer["predicted"]["waits"]["count"] == 0
     assert answer["rules"]["policy"] is None
+
+
+def test_without_a_gil_there_are_the_processors_that_the_recorded_process_might_use(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "pinned.pftrace"
+    core = min(os.sched_getaffinity(0))
+    command = [sys.executable, "-m", "ungil", "trace", "-q", "-o", str(file), "-c", CONVOY]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )
+    assert done.returncode == 0, done.stderr
+    (answer,) = predictions(file, "--no-gil")
+    assert answer["rules"]["cores"] == 1
+    assert "no GIL, 1 core" in ungil("simulate", file).stdout
+    told = json.loads(ungil("report", file, "--json").stdout)
+    assert told["processes"][0]["processors"]["allowed"] == 1
+
+
+def test_where_a_trace_does_not_tell_there_are_the_processors_of_this_machine() -> None:
+    options = dict.fromkeys(["policy", "quantum", "interval", "cores"])
+    options |= {"no_gil": True, "changes": (), "without": (), "priorities": (), "once": False}
+    rules = Rules.read(options | {"runs": "1", "seed": "0"})
+    listed: Any = {"threads": [], "recorded_under": {"policy": "stock", "quantum_ms": 5.0}}
+    known, unknown = (Choice(0, listed | {"processors": it}) for it in (3, None))
+    assert rules.arguments(known)["cores"] == 3
+    assert rules.arguments(unknown)["cores"] == os.cpu_count()
 
 
 def test_twice_as_many_threads_are_twice_as_many_rows(trace: Path) -> None:

@@ -83,6 +83,22 @@ def test_the_matrix_names_the_worst_and_sums_the_others() -> None:
     assert crowded[start + 3].split() == ["497", "more", "1,238s"]
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (None, "4 threads"),
+        ({"allowed": 1, "limit": None}, "4 threads, 1 processor"),
+        ({"allowed": 4, "limit": 8.0}, "4 threads, 4 processors"),
+        ({"allowed": 4, "limit": 1.5}, "4 threads, 1.5 of 4 processors (CPU limit)"),
+    ],
+)
+def test_the_title_says_how_many_processors_a_program_may_use(known: Any, said: str) -> None:
+    report = convoy()
+    report["processes"][0]["processors"] = known
+    title = " ".join(drawn(report, 200).split("\n\n")[0].split())
+    assert f"{said}, 1 of" in title or title.endswith(said), title
+
+
 def test_long_holds_at_one_line_of_code_are_one_line_of_the_report() -> None:
     text = drawn(convoy())
     assert (
@@ -102,6 +118,10 @@ def test_long_holds_at_one_line_of_code_are_one_line_of_the_report() -> None:
         ({"cpu_ms": 0.0, "not_run_ms": 1.0}, " (ran 0, slept 120ms)"),
         ({"cpu_ms": 8.0, "not_run_ms": 50.0}, " (ran 8.00ms, not run 50.0ms, slept 63.0ms)"),
         ({"cpu_ms": 8.0, "not_run_ms": None}, " (ran 8.00ms)"),
+        (
+            {"cpu_ms": 8.0, "not_run_ms": 50.0, "stopped_ms": 60.0},
+            " (ran 8.00ms, not run 50.0ms, stopped by ungil 60.0ms)",
+        ),
     ],
 )
 def test_a_long_hold_says_what_its_thread_did(known: dict[str, float], said: str) -> None:

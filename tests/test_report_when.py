@@ -70,7 +70,7 @@ def test_a_report_of_a_part_says_so() -> None:
 def test_the_share_of_the_gil_leaves_out_the_startup_and_shows_it() -> None:
     report = with_finding()
     process = report["processes"][0] | {"startup_s": 1.0, "duration_s": 5.0}
-    changes = {"held_s": 1.9, "startup_held_s": 0.9, "wanting_mean": 0.58, "handoffs": 8}
+    changes = {"held_s": 1.9, "startup_held_s": 0.9, "wanting_busy_mean": 0.5, "handoffs": 8}
     process["gils"] = [process["gils"][0] | changes]
     report["processes"] = [process, *report["processes"][1:]]
     text = drawn(report)

@@ -159,6 +159,17 @@ def test_a_program_that_dies_asleep_with_the_gil_was_in_native_code(
     assert awake_ms < hold["duration_ms"] / 2
 
 
+def test_a_report_tells_the_processors_of_a_program_and_its_cpu_limit(tmp_path: Path) -> None:
+    with control_group() as group:
+        if group is None:
+            assert "CI" not in os.environ, "no control group can be made here"
+            pytest.skip("no control group can be made here")
+        group.limit(1.5)
+        recording = trace(tmp_path, "-c", "import threading", preexec_fn=group.enter)
+    allowed = len(os.sched_getaffinity(0))
+    assert recording.process["processors"] == {"allowed": allowed, "limit": 1.5}
+
+
 def test_a_cpu_limit_is_named_as_the_reason(tmp_path: Path) -> None:
     code = """
 import sys, threading, time

@@ -74,7 +74,8 @@ test("a look stands for no more than its time, and of a time without one a hold 
   assert.equal(flame(readSamples(LOOKS), STACKS, NAMES, nobody).root.waited, 0);
 });
 
-test("threads of a pool are one column, and one that stands alone keeps its name", () => {
+/** The columns of three threads, of which the first one made others wait for 10, then 20 and 5. */
+function columnsOf(names: readonly string[]): [string, number][] {
   const samples = readSamples(
     tableOf([
       { ...ROW, lane: 0, begin: 0, waited: 10, stack: 1 },
@@ -83,11 +84,21 @@ test("threads of a pool are one column, and one that stands alone keeps its name
     ]),
   );
   const blamed = { range: { from: 0, to: 5000 }, ...known(35, 35), long: 100, lookFor: 50 };
-  const { root } = flame(samples, STACKS, ["pool-1_0", "pool-1_12", "io-2"], blamed);
-  const told = root.children.map(({ label, waited }) => [label, waited]);
-  assert.deepEqual(told, [
+  const { root } = flame(samples, STACKS, names, blamed);
+  return root.children.map(({ label, waited }) => [label, waited]);
+}
+
+test("threads of a pool are one column, and one that stands alone keeps its name", () => {
+  assert.deepEqual(columnsOf(["pool-1_0", "pool-1_12", "io-2"]), [
     ["pool-1_*", 30],
     ["io-2", 5],
+  ]);
+});
+
+test("threads that are numbered before their function are one column, too", () => {
+  assert.deepEqual(columnsOf(["Thread-7 (serve)", "Thread-12 (serve)", "Thread-2 (accept)"]), [
+    ["Thread-* (serve)", 30],
+    ["Thread-2 (accept)", 5],
   ]);
 });
 

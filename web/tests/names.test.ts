@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { printable, shortened } from "../src/units/names";
+import { family, printable, shortened } from "../src/units/names";
 import { inTwo } from "../src/view/findings";
 
 test("nothing invisible stays in a name", () => {
@@ -24,4 +24,19 @@ test("the headline of a finding is its first clause, behind the process", () => 
     rest: "204 of its calls; 4 more",
   });
   assert.deepEqual(inTwo("nothing"), { headline: "nothing", rest: "" });
+});
+
+test("a name is cut behind the number that tells it from others, where that comes early", () => {
+  const name = "Thread-12 (process_request_thread)";
+  assert.equal(shortened(name, 10), "Thread-12…");
+  assert.equal(shortened(name, 17), "Thread-12 (proce…");
+  assert.equal(shortened(name, 40), name);
+  assert.equal(shortened("Thread-12345 (process_request_thread)", 10), "Thr…12345…");
+  assert.equal(shortened("a_thread_without_any_number", 10), "a_thr…mber");
+});
+
+test("a family has the last number of its names in common no more", () => {
+  assert.equal(family("Thread-12 (process_request_thread)"), "Thread-* (process_request_thread)");
+  assert.equal(family("ThreadPoolExecutor-0_3"), "ThreadPoolExecutor-0_*");
+  assert.equal(family("MainThread"), "MainThread");
 });

@@ -20,6 +20,7 @@ fn records(events: Vec<Record>) -> Vec<Record> {
         python: "3.13.0".to_owned(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })];
     records.extend((0..2).map(|number| Record::ThreadStarted {
         thread: ThreadId(number),

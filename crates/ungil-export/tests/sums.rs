@@ -22,6 +22,7 @@ fn process() -> Record {
         python: "3.13.0".to_owned(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })
 }
 

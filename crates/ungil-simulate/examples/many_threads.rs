@@ -52,6 +52,7 @@ fn recording() -> Vec<Record> {
         python: String::new(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })];
     for thread in 0..RECORDED {
         let (thread, name) = (ThreadId(thread), String::new());

@@ -7,6 +7,7 @@ use crate::ranges::Ranges;
 use crate::rules::{Change, Gil, Rules};
 use serde::Serialize;
 use ungil_core::schedule::Settings;
+use ungil_trace::report::Processors;
 
 /// The version of [`Answer`] and [`Listed`]: keys may be added to it.
 pub const SCHEMA: u32 = 1;
@@ -24,6 +25,8 @@ pub struct Listed<'a> {
     pub recorded_under: Scheduling,
     /// How long threads held it and waited for it.
     pub wanted_s: f64,
+    /// How many processors the process may use; `None` if the trace does not tell.
+    pub processors: Option<usize>,
     /// The names of its threads, in the order in which they first used it.
     pub threads: Vec<&'a str>,
 }
@@ -109,6 +112,7 @@ impl Demand {
             gil: self.gil,
             recorded_under: self.settings.into(),
             wanted_s: self.recorded.wanted_s(),
+            processors: self.processors.map(Processors::whole),
             threads: self.threads.iter().map(|thread| thread.name.as_str()).collect(),
         }
     }

@@ -66,6 +66,7 @@ fn simulate(threads: u32) -> Vec<Record> {
         python: "3.13.0".into(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })];
     records.extend((0..threads).map(|id| Record::ThreadStarted {
         thread: ThreadId(id),

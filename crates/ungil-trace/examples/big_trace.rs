@@ -91,6 +91,7 @@ impl Gil {
             python: "3.13.0".into(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         })];
         records.extend((0..self.wants_ns.len()).map(|thread| Record::ThreadStarted {
             thread: self.thread(thread),

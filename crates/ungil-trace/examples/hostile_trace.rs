@@ -141,6 +141,7 @@ fn started(process: u32) -> Record {
         python: format!("3.13.0{}", NAMES[2]),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })
 }
 

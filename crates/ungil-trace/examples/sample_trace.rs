@@ -10,7 +10,8 @@ use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer};
 use ungil_trace::record::{
-    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+    Frame, KernelCount, NativeFrame, Process, ProcessId, ProcessTotals, Processors, ThreadId,
+    ThreadTotals,
 };
 
 const SERVER: ProcessId = ProcessId(0);
@@ -132,6 +133,7 @@ fn process(
         python: python.into(),
         not_recorded: not_recorded.map(String::from),
         ran_before: false,
+        processors: Some(Processors { allowed: 4, limit_thousandths: Some(1_500) }),
     })
 }
 

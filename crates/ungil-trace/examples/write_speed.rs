@@ -54,6 +54,7 @@ fn write(path: &Path) -> io::Result<()> {
             python: "3.13.0".into(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         }),
         None,
     )?;

@@ -305,6 +305,18 @@ pub struct Process {
     pub not_recorded: Option<String>,
     /// Whether it had run before, so that it may have had threads of which nothing is known.
     pub ran_before: bool,
+    /// The processors that it may use; `None` if that is not known.
+    pub processors: Option<Processors>,
+}
+
+/// The processors that a process may use, as it was when the process was first seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processors {
+    /// On how many it may run: those of its affinity.
+    pub allowed: u32,
+    /// The lowest CPU limit of its control groups, in thousandths of a processor; `None` if it has
+    /// none.
+    pub limit_thousandths: Option<u32>,
 }
 
 /// Totals of a process, known when it ends.

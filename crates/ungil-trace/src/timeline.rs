@@ -124,6 +124,7 @@ mod tests {
             python: String::new(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         }));
         for number in 0..2 {
             timeline.push(&Record::ThreadStarted {

@@ -31,6 +31,7 @@ fn process(id: u32) -> Record {
         python: String::new(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })
 }
 

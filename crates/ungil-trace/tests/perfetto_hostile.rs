@@ -33,6 +33,7 @@ fn write_trace() -> (Vec<u8>, Vec<Record>) {
             python: "3.13.0".into(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         }),
         Record::ThreadStarted { thread, process, tid: 7, at_ns: 6, name: "main".into() },
     ];

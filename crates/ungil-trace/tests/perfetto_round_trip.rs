@@ -11,8 +11,8 @@ use ungil_core::{Event, Kind};
 use ungil_trace::Record;
 use ungil_trace::perfetto::{Overwrite, Writer, read};
 use ungil_trace::record::{
-    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, ThreadId,
-    ThreadTotals,
+    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Processors,
+    ThreadId, ThreadTotals,
 };
 
 const PROCESSES: u32 = 2;
@@ -35,6 +35,10 @@ fn introductions() -> impl Strategy<Value = Vec<Record>> {
                 at_ns,
                 not_recorded: (!recorded).then(|| format!("{python} has no GIL")),
                 ran_before: !recorded,
+                processors: recorded.then_some(Processors {
+                    allowed: pids[0],
+                    limit_thousandths: (pids[1] % 2 == 0).then_some(pids[1]),
+                }),
                 argv,
                 python,
             })

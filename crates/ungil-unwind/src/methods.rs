@@ -5,6 +5,8 @@
 //! (`PyTypeObject`, or the slots of a `PyType_Spec`) points. They are in the data of the image, in
 //! builds without any symbol as well. All of their layouts are the same from Python 3.5 on; those
 //! that limited-API extensions may use cannot change.
+//!
+//! What makes the objects of a type (`tp_new`, `tp_init`) is called by the name of the type.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -19,8 +21,10 @@ const MOST_BYTES: u64 = 64 << 20;
 const CALLED_BY: u64 = 0x1 | 0x4 | 0x8 | 0x80;
 /// All flags of a method (`Include/methodobject.h`).
 const FLAGS: u64 = 0x3ff;
-/// `Py_tp_methods` of `Include/typeslots.h`.
+/// `Py_tp_methods`, `Py_tp_init` and `Py_tp_new` of `Include/typeslots.h`.
 const TP_METHODS: u64 = 64;
+const TP_INIT: u64 = 60;
+const TP_NEW: u64 = 65;
 /// There are fewer slots.
 const MOST_SLOTS: u64 = 128;
 /// A `PyMethodDef` in words.
@@ -29,6 +33,11 @@ const WORDS: usize = 4;
 /// type (`tp_methods`, `tp_name`), in words.
 const MODULE_NAME: usize = 3;
 const TYPE_NAME: usize = 26;
+/// From the beginning of a type to the pointer to its methods (`tp_methods`), to the type that it
+/// inherits from (`tp_base`), and to what makes its objects (`tp_init`, `tp_new`), in words.
+const METHODS: usize = 29;
+const BASE: usize = 32;
+const MAKERS: [usize; 2] = [37, 39];
 /// From the pointer to the slots back to the name in a `PyType_Spec`, in words.
 const SPEC_NAME: usize = 3;
 const LONGEST_NAME: usize = 128;
@@ -121,7 +130,50 @@ impl Data {
             };
             methods.entry(function).or_insert(name);
         }
+        for (function, owner) in self.makers(&arrays, &owners) {
+            methods.entry(function).or_insert(owner);
+        }
         methods
+    }
+
+    /// What makes the objects of the types with these methods, with the name of the one type that has
+    /// it and did not inherit it.
+    fn makers(&self, arrays: &HashSet<u64>, owners: &HashMap<u64, String>) -> Vec<(u64, String)> {
+        // By type: that it inherits from, with its own name and makers. Where one is described by a
+        // list of slots, nothing is known of another one.
+        let mut types: HashMap<u64, (u64, &String, Vec<u64>)> = HashMap::new();
+        let is_code = |function: &u64| self.code.iter().any(|it| it.contains(function));
+        for (start, words) in &self.parts {
+            for (index, array) in words.iter().enumerate().filter(|(_, it)| arrays.contains(it)) {
+                let Some(owner) = owners.get(array) else { continue };
+                let slot = |at: usize| (words[at] & 0xffff_ffff, words.get(at + 1).copied());
+                let (address, base, makers): (_, _, Vec<u64>) =
+                    if index > 0 && slot(index - 1).0 == TP_METHODS {
+                        let after =
+                            (index + 1..words.len()).step_by(2).take_while(|at| slot(*at).0 != 0);
+                        let all = slots_around(words, index - 1).chain(after);
+                        let makers = all.map(slot).filter(|it| matches!(it.0, TP_INIT | TP_NEW));
+                        (index, 0, makers.filter_map(|it| it.1).collect())
+                    } else if let Some(first) = index.checked_sub(METHODS) {
+                        let word = |at: usize| words.get(first + at).copied();
+                        let makers = MAKERS.iter().filter_map(|at| word(*at));
+                        (first, word(BASE).unwrap_or_default(), makers.collect())
+                    } else {
+                        continue;
+                    };
+                let makers = makers.into_iter().filter(is_code).collect();
+                types.insert(start + 8 * address as u64, (base, owner, makers));
+            }
+        }
+        let mut named: HashMap<u64, Option<&String>> = HashMap::new();
+        for (base, owner, makers) in types.values() {
+            let inherited = types.get(base).map_or(&[][..], |(.., makers)| makers);
+            for maker in makers.iter().filter(|it| !inherited.contains(it)) {
+                let name = named.entry(*maker).or_insert(Some(owner));
+                *name = name.filter(|it| *it == *owner);
+            }
+        }
+        named.into_iter().filter_map(|(maker, name)| Some((maker, name?.clone()))).collect()
     }
 
     fn may_be_method(&self, name: u64, function: u64, flags: u64, documentation: u64) -> bool {
@@ -224,6 +276,41 @@ mod tests {
         let spec = [0x5010, 0, 0, 0x8000 + 8 * 8];
         let found = names([&definitions[..], &slots, &spec].concat());
         assert_eq!(found[&0x1100], "re.Pattern.match");
+    }
+
+    /// A type that is called by the text at `name`, with its methods at 0x8000 or later.
+    fn type_of(name: u64, methods: u64, base: u64, [init, new]: [u64; 2]) -> Vec<u64> {
+        let mut kind = vec![0; 50];
+        (kind[3], kind[29], kind[32], kind[37], kind[39]) = (name, methods, base, init, new);
+        kind
+    }
+
+    #[test]
+    fn what_makes_the_objects_of_a_type_has_the_name_of_the_type() {
+        let definitions = [0x5000, 0x1100, 1, 0, 0, 0, 0, 0];
+        let kind = type_of(0x5028, 0x8000, 0, [0x1300, 0x1400]);
+        let found = names([&definitions[..], &kind].concat());
+        assert_eq!((&*found[&0x1300], &*found[&0x1400]), ("array", "array"));
+        // Slots: (Py_tp_new, ...), (Py_tp_methods, ...), (Py_tp_init, ...).
+        let slots = [65, 0x1300, 64, 0x8000, 60, 0x1400, 0, 0x1500];
+        let spec = [0x5010, 0, 0, 0x8000 + 8 * 8];
+        let found = names([&definitions[..], &slots, &spec].concat());
+        assert_eq!((&*found[&0x1300], &*found[&0x1400]), ("re.Pattern", "re.Pattern"));
+        assert!(!found.contains_key(&0x1500));
+    }
+
+    #[test]
+    fn a_maker_of_several_types_has_the_name_of_the_one_that_the_others_inherit_from() {
+        let definitions = [0x5000, 0x1100, 1, 0, 0, 0, 0, 0, 0x5008, 0x1200, 1, 0, 0, 0, 0, 0];
+        let [first, second] = [0x8000, 0x8000 + 8 * 8];
+        let base = 0x8000 + 8 * 16;
+        let kinds = |its_base| {
+            let of_array = type_of(0x5028, first, 0, [0, 0x1400]);
+            let of_pattern = type_of(0x5010, second, its_base, [0, 0x1400]);
+            names([&definitions[..], &of_array, &of_pattern].concat())
+        };
+        assert_eq!(kinds(base)[&0x1400], "array");
+        assert!(!kinds(0).contains_key(&0x1400), "it is of either");
     }
 
     #[test]

@@ -23,6 +23,17 @@ pub fn is_plumbing(symbol: &str) -> bool {
     PLUMBING.contains(&stem) || PLUMBING_BEGINS.iter().any(|it| stem.starts_with(it))
 }
 
+/// Whether a function makes an object of any type.
+pub fn makes_object(symbol: &str) -> bool {
+    stem(symbol) == MAKES_OBJECT
+}
+
+/// Whether a function gets memory for an object of any type.
+pub fn allocates(symbol: &str) -> bool {
+    let stem = stem(symbol);
+    ALLOCATES.contains(&stem) || ALLOCATES_BEGINS.iter().any(|it| stem.starts_with(it))
+}
+
 /// Whether a function calls a function of any library for Python code: ctypes and cffi, with libffi.
 pub fn calls_foreign_code(symbol: &str, library: &str) -> bool {
     let file = library.rsplit('/').next().unwrap_or(library);
@@ -33,7 +44,7 @@ pub fn calls_foreign_code(symbol: &str, library: &str) -> bool {
 
 /// `Objects/call.c`, `methodobject.c`, `descrobject.c`, `typeobject.c`, `Python/ceval.c` and
 /// `Modules/_functoolsmodule.c` of 2.7 to 3.14.
-const PLUMBING: [&str; 30] = [
+const PLUMBING: [&str; 35] = [
     "_PyObject_MakeTpCall",
     "_PyObject_FastCall",
     "_PyObject_FastCallDict",
@@ -64,8 +75,22 @@ const PLUMBING: [&str; 30] = [
     "bounded_lru_cache_wrapper",
     "infinite_lru_cache_wrapper",
     "uncached_lru_cache_wrapper",
+    MAKES_OBJECT,
+    "object_vacall",
+    "vectorcall_maybe",
+    "tp_new_wrapper",
+    "wrap_init",
 ];
-const PLUMBING_BEGINS: [&str; 11] = [
+/// `type.__call__`: makes an object by what its type has for that.
+const MAKES_OBJECT: &str = "type_call";
+/// They get memory for an object, of whatever type (`Objects/typeobject.c`, `obmalloc.c`, `gc.c`).
+const ALLOCATES: [&str; 5] =
+    ["PyType_GenericAlloc", "PyType_GenericNew", "_PyType_AllocNoTrack", "object_new", "gc_alloc"];
+const ALLOCATES_BEGINS: [&str; 6] =
+    ["_PyObject_GC_", "PyObject_GC_", "PyObject_Malloc", "_PyObject_Malloc", "PyMem_", "_PyMem_"];
+const PLUMBING_BEGINS: [&str; 13] = [
+    "slot_",
+    "vectorcall_method",
     "cfunction_",
     "method_vectorcall",
     "_PyCFunction_",
@@ -121,10 +146,14 @@ mod tests {
             "PyObject_Vectorcall",
             "PyObject_Call.localalias",
             "partial_vectorcall",
+            "type_call",
+            "slot_tp_init.lto_priv.0",
         ] {
             assert!(is_plumbing(symbol), "{symbol}");
         }
-        for symbol in ["", "builtin_sorted", "list_sort", "PyNumber_Add", "type_call"] {
+        for symbol in
+            ["", "builtin_sorted", "list_sort", "PyNumber_Add", "type_new", "set_vectorcall"]
+        {
             assert!(!is_plumbing(symbol), "{symbol}");
         }
     }

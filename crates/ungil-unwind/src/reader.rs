@@ -8,7 +8,7 @@ use ungil_attach::process::Process;
 
 use crate::module::Function;
 use crate::modules::Modules;
-use crate::plumbing::{calls_foreign_code, is_plumbing};
+use crate::plumbing::{allocates, calls_foreign_code, is_plumbing, makes_object};
 use crate::refusal::Refusal;
 use crate::stopped::{Copied, Stack, stop_and_copy};
 use crate::unwinding::{Way, known_callee, way_to_python};
@@ -18,6 +18,8 @@ use crate::waiting::{Place, place_of};
 const TRIES: u32 = 3;
 /// As many frames of a deep stack are told at most, of those that ran and of those next to Python.
 const MOST_AT_AN_END: usize = 64;
+/// What a constructor is called of which nothing tells whose it is.
+const CONSTRUCTOR: &str = "a constructor";
 /// A longer path is cut.
 const LONGEST_LIBRARY: usize = 4096;
 
@@ -115,7 +117,12 @@ impl NativeReader {
 fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<NativeFrame> {
     let is_plumbing = |it: &Function| it.library == interpreter && is_plumbing(&it.name.symbol);
     let not_handing_on = || functions.iter().rposition(|it| !is_plumbing(it));
-    if let Some(callee) = known_callee(&functions, interpreter).or_else(not_handing_on) {
+    if let Some(callee) = known_callee(&functions, interpreter) {
+        functions.truncate(callee + 1);
+    } else if let Some(constructor) = nameless_constructor(&functions, interpreter) {
+        functions.truncate(constructor + 1);
+        CONSTRUCTOR.clone_into(&mut functions[constructor].name.method);
+    } else if let Some(callee) = not_handing_on() {
         functions.truncate(callee + 1);
     }
     // What ctypes calls is what Python code wanted to call.
@@ -132,6 +139,20 @@ fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<Nati
         library: library.chars().take(LONGEST_LIBRARY).collect(),
     };
     functions.into_iter().map(frame).collect()
+}
+
+/// Where an object is made, if nothing but memory for it is got there, so that no function tells of
+/// which type it is.
+fn nameless_constructor(functions: &[Function], interpreter: &str) -> Option<usize> {
+    let of_interpreter = |it: &Function| it.library == interpreter;
+    let makes = |it: &Function| of_interpreter(it) && makes_object(&it.name.symbol);
+    let tells = |it: &Function| {
+        let symbol = &it.name.symbol;
+        let is_general = symbol.is_empty() || is_plumbing(symbol) || allocates(symbol);
+        !it.name.method.is_empty() || it.is_extensions || (of_interpreter(it) && !is_general)
+    };
+    let made = functions.iter().rposition(makes)?;
+    (!functions.iter().any(tells)).then_some(made)
 }
 
 #[cfg(test)]
@@ -154,6 +175,38 @@ mod tests {
         let frames = called_by_python(all, "/python");
         assert_eq!(frames.len(), 2);
         assert_eq!((&*frames[0].symbol, &*frames[1].method), ("memcpy", "zlib.compress"));
+    }
+
+    #[test]
+    fn a_constructor_is_called_by_what_makes_the_object() {
+        let handing = [
+            function("type_call.lto_priv.0", "", "/python"),
+            function("_PyObject_MakeTpCall", "", "/python"),
+        ];
+        let last = |inner: &[Function]| {
+            let all = [inner, &handing].concat();
+            called_by_python(all, "/python").pop().unwrap()
+        };
+        let memory =
+            [function("malloc", "", "/libc.so"), function("PyType_GenericAlloc", "", "/python")];
+        let made = |function| last(&[&memory[..], &[function]].concat());
+        assert_eq!(
+            made(function("deque_init", "collections.deque", "/python")).method,
+            "collections.deque"
+        );
+        assert_eq!(
+            made(function("bytearray___init__", "", "/python")).symbol,
+            "bytearray___init__"
+        );
+        assert_eq!(made(function("", "", "/srv/_x.so")).library, "/srv/_x.so");
+        // Of none of these anybody can tell which type it is.
+        for inner in [&memory[..], &memory[..1], &[], &[function("", "", "/python")]] {
+            let constructor = last(inner);
+            assert_eq!(
+                (&*constructor.symbol, &*constructor.method),
+                ("type_call.lto_priv.0", "a constructor")
+            );
+        }
     }
 
     #[test]

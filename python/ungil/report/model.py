@@ -132,6 +132,8 @@ class LongHold(TypedDict):
     """For how long the holder ran."""
     not_run_ms: NotRequired[float | None]
     """For how long it wanted to run and the kernel did not run it."""
+    stopped_ms: NotRequired[float]
+    """For how long ungil had stopped it to see its native frames, at most."""
     user_frame: NotRequired[str | None]
     """The innermost frame that is the user's own code."""
     samples: NotRequired[int]
@@ -156,6 +158,8 @@ class Gil(TypedDict):
     handoffs: int
     forced: int
     wanting_mean: float
+    wanting_busy_mean: float
+    """Since there were several threads."""
     threads: list[Thread]
     blame: list[Blame]
     long_holds: list[LongHold]
@@ -255,6 +259,15 @@ class Parks(TypedDict):
     pauses: WorldPauses
 
 
+class Processors(TypedDict):
+    """The processors that a process may use."""
+
+    allowed: int
+    """Those of its affinity."""
+    limit: float | None
+    """The lowest CPU limit of its control groups, in processors."""
+
+
 class Process(TypedDict):
     """One process image."""
 
@@ -272,6 +285,7 @@ class Process(TypedDict):
     unrecorded_threads: NotRequired[int]
     clock_error_us: NotRequired[float | None]
     stopped: NotRequired[Stopped | None]
+    processors: NotRequired[Processors | None]
     duration_s: NotRequired[float]
     startup_s: NotRequired[float | None]
     """Until its second thread used a GIL: mostly imports."""

@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ungil.formatting import duration, plural, printable, rate, share
+from ungil.formatting import at_most_three_digits, duration, plural, printable, rate, share
 from ungil.report.advice import TOLD, advice_section, is_repeated
 from ungil.report.model import Finding, Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
@@ -105,6 +105,7 @@ def _title(report: Report) -> list[RenderableType]:
     facts = [f"pid {process['pid']}", f"Python {printable(python)}" if python else "no Python"]
     # One that never slept for a lock, and had no GIL to take, is not known.
     facts += [duration(report["duration_s"]), plural(threads, "thread") + " seen" * bool(parks)]
+    facts += _processors(process)
     unlisted = report.get("other_processes")
     count = len(report["processes"]) + (unlisted["processes"] if unlisted else 0)
     if count > 1:
@@ -117,6 +118,18 @@ def _title(report: Report) -> list[RenderableType]:
     if missing and not any(_says(finding, missing) for finding in report["findings"]):
         return [title, _missing(process, missing)]
     return [title, *_free_threaded(process)]
+
+
+def _processors(process: Process) -> list[str]:
+    """How many processors it may use; an older report does not tell."""
+    known = process.get("processors")
+    if known is None:
+        return []
+    allowed = plural(known["allowed"], "processor")
+    limit = known["limit"]
+    if limit is None or limit >= known["allowed"]:
+        return [allowed]
+    return [f"{at_most_three_digits(limit)} of {allowed} (CPU limit)"]
 
 
 def _says(finding: Finding, missing: str) -> bool:
@@ -183,7 +196,6 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
     busy_s = seconds - alone_s
     contended = share(gil["contended_s"], busy_s)
     style = "yellow" if gil["contended_s"] > busy_s / 10 else ""
-    wanting_s = gil["wanting_mean"] * seconds - alone_held_s
     interval = process.get("switch_interval_ms")
     policy = process.get("policy") or "stock"
     turn = "switch interval" if policy == "stock" else f"policy {policy}, quantum"
@@ -193,7 +205,7 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
         (f"contended {contended}", style),
         f" of the time; {rate(gil['handoffs'], busy_s)} handoffs/s, ",
         f"{rate(gil['forced'], busy_s)} forced/s; ",
-        f"{rate(max(wanting_s, 0.0), busy_s)} threads wanted to run on average, and one could",
+        f"{rate(gil['wanting_busy_mean'], 1.0)} threads wanted to run on average, and one could",
         f"; {turn} {interval:.3g}ms" if interval else "",
         f"; without the first {duration(alone_s)}, when there was one thread, which held it for "
         f"{share(alone_held_s, alone_s)}"

@@ -173,7 +173,9 @@ def _parts(hold: LongHold) -> str:
     ran = f"ran {duration(cpu_ms / 1e3)}"
     if not_run_ms is None:
         return f" ({ran})"
-    parts = {"not run": not_run_ms, "slept": hold["duration_ms"] - cpu_ms - not_run_ms}
+    stopped_ms = hold.get("stopped_ms", 0.0)
+    slept_ms = hold["duration_ms"] - cpu_ms - not_run_ms - stopped_ms
+    parts = {"not run": not_run_ms, "stopped by ungil": stopped_ms, "slept": slept_ms}
     told = [
         f"{what} {duration(ms / 1e3)}"
         for what, ms in parts.items()

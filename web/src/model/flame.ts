@@ -1,6 +1,7 @@
 /** The flame graph "what held the GIL while somebody waited". */
 
 import type { Stacks } from "../format/summary";
+import { family } from "../units/names";
 import { pieceIn, type Range } from "./range";
 import { endOfHold, framesOf, type Samples } from "./samples";
 
@@ -98,9 +99,9 @@ export function flame(
   return made;
 }
 
-/** By lane its name, or that of its group: threads whose names differ in their last digits alone. */
+/** By lane its name, or that of its family, if there are others of that. */
 function groupsOf(names: readonly string[]): string[] {
-  const stems = names.map((name) => name.replace(/\d+$/, "*"));
+  const stems = names.map(family);
   const count = new Map<string, number>();
   for (const stem of stems) count.set(stem, (count.get(stem) ?? 0) + 1);
   return names.map((name, lane) => {

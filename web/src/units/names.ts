@@ -24,11 +24,34 @@ function escaped(character: string): string {
   return `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
-/** `text` in at most `most` characters, cut in the middle: `ThreadPoo…or-0_3`. */
+/** The last number of a name, with what comes before it and after it: it tells the threads of a family apart. */
+const NUMBERED = /^(.*?)(\d+)(\D*)$/su;
+
+/** What the threads of a family have in common: `pool-1_*`, `Thread-* (work)`. */
+export function family(name: string): string {
+  return name.replace(NUMBERED, "$1*$3");
+}
+
+/**
+ * `text` in at most `most` characters, with the number that tells it from others like it: cut in the
+ * middle (`ThreadPoo…or-0_3`), or behind that number if it comes early (`Thread-12…`).
+ */
 export function shortened(text: string, most: number): string {
   const characters = Array.from(text);
   if (characters.length <= most) return text;
-  const tail = Math.round((most - 1) * 0.4);
+  const [, before = "", number = "", after = ""] = NUMBERED.exec(text) ?? [];
+  const usual = Math.round((most - 1) * 0.4);
+  const numbered = Array.from(before + number);
+  if (number && number.length + Array.from(after).length > usual && after) {
+    if (numbered.length < most) return characters.slice(0, most - 1).join("") + "…";
+    return cut(numbered, most - 1, Math.max(number.length, usual)) + "…";
+  }
+  return cut(characters, most, usual);
+}
+
+/** The beginning of `characters` and, as far as there is room, so many of their end. */
+function cut(characters: readonly string[], most: number, end: number): string {
+  const tail = Math.min(end, most - 2);
   const head = most - 1 - tail;
   return characters.slice(0, head).join("") + "…" + characters.slice(-tail).join("");
 }

@@ -10,7 +10,7 @@ use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{is_in, is_of};
 use crate::groups::groups;
 use ungil_trace::analysis::words;
-use ungil_trace::report::{OffGil, ThreadReport, What};
+use ungil_trace::report::{OffGil, Processors, ThreadReport, What};
 
 /// The loops in which the threads of a pool wait for work and do it, as file and function.
 const LOOPS: [(&str, &str); 5] = [
@@ -28,6 +28,8 @@ const IDLE: f64 = 0.1;
 const PART: f64 = 0.5;
 /// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
 const RAN: f64 = 0.8;
+/// Threads that kept this part (of 1) of the processors busy that their process may use left none.
+const BUSY: f64 = 0.8;
 /// What is over in less than this is no incident.
 const LEAST_S: f64 = 0.2;
 
@@ -138,7 +140,7 @@ impl<'a> Pool<'a> {
     /// Its threads compute side by side: that takes processors, and not threads.
     fn busy(&self, sight: &Sight) -> Advice {
         let lacked = self.cpu_s.filter(|cpu_s| *cpu_s < RAN * self.wanted_s);
-        let (why, sure, because) = match (self.cpu_s, lacked) {
+        let (why, sure, because): (_, _, &str) = match (self.cpu_s, lacked) {
             (_, Some(cpu_s)) => (
                 format!(
                     "they got a processor for only {} in which they wanted one, so more threads \
@@ -148,16 +150,7 @@ impl<'a> Pool<'a> {
                 Sure::High,
                 "the kernel counts for how long a thread runs, and these rarely waited for anything",
             ),
-            (Some(cpu_s), None) => (
-                format!(
-                    "they kept {} processors busy on average, so more threads help only if more \
-                     than these are free",
-                    rounded(cpu_s / self.time_s(sight)),
-                ),
-                Sure::Medium,
-                "these threads rarely waited for anything; the trace does not show how many \
-                 processors were free",
-            ),
+            (Some(cpu_s), None) => self.kept_busy(sight, cpu_s / self.time_s(sight)),
             (None, None) => (
                 "so more threads help only if processors are free".to_owned(),
                 Sure::Medium,
@@ -171,6 +164,10 @@ impl<'a> Pool<'a> {
         evidence.push(Evidence::made(wanted, self.wanted_s, Unit::Seconds));
         let ran = |cpu_s| Evidence::made("time that they ran, summed", cpu_s, Unit::Seconds);
         evidence.extend(self.cpu_s.map(ran));
+        evidence.extend(sight.process.processors.map(|it| {
+            let what = "processors that the program may use";
+            Evidence::made(what, it.usable(), Unit::Count)
+        }));
         sight.not_the_gil(
             Cause::Computing,
             &self.threads,
@@ -183,6 +180,33 @@ impl<'a> Pool<'a> {
                 evidence,
             },
         )
+    }
+
+    /// Whether more threads would find a processor, where these kept so many busy.
+    fn kept_busy(&self, sight: &Sight, busy: f64) -> (String, Sure, &'static str) {
+        let Some(usable) = sight.process.processors.map(Processors::usable) else {
+            let why = format!(
+                "they kept {} processors busy on average, so more threads help only if more than \
+                 these are free",
+                rounded(busy)
+            );
+            let because = "these threads rarely waited for anything; the trace does not show how \
+                           many processors were free";
+            return (why, Sure::Medium, because);
+        };
+        let kept = format!(
+            "on average they kept {} of the {} busy that the program may use",
+            rounded(busy),
+            words::processors(usable),
+        );
+        if busy >= BUSY * usable {
+            let because = "these threads rarely waited for anything, and left next to no processor";
+            return (format!("{kept}, so more threads would not help"), Sure::High, because);
+        }
+        let why = format!("{kept}, so more threads can do more, if other programs leave the rest");
+        let because = "these threads rarely waited for anything; the trace does not show what other \
+                       programs did with the processors";
+        (why, Sure::Medium, because)
     }
 
     fn name(&self, sight: &Sight<'a>) -> &'a str {

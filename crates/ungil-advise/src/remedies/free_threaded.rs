@@ -3,8 +3,10 @@
 use super::Ward;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::short;
+use crate::scene::Scene;
 use ungil_simulate::{Gil, Rules};
-use ungil_trace::report::What;
+use ungil_trace::analysis::words;
+use ungil_trace::report::{Processors, What};
 
 /// The build that is not experimental.
 const PYTHON: &str = "python3.14t";
@@ -14,9 +16,11 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     if scene.process.free_threaded.is_some() {
         return None;
     }
-    let rests_on = "it assumes a processor for each thread, packages that work without a GIL, and \
-                    no locks but the recorded ones";
-    let (gain, confidence) = ward.predicted(|_| Rules::of(Gil::Free), Some(rests_on));
+    let rests_on = format!(
+        "{}, packages that work without a GIL, and no locks but the recorded ones",
+        assumed_processors(scene)
+    );
+    let (gain, confidence) = ward.predicted(|_| Rules::of(Gil::Free), Some(&rests_on));
     let threads = scene.gil.threads.iter().enumerate();
     let locks = threads.flat_map(|(place, thread)| {
         let places = thread.off_gil.iter().enumerate();
@@ -39,8 +43,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         }
         None => "; the trace does not show which locks are contended then".to_owned(),
     };
-    let wanting = scene.gil.wanting_mean;
-    let key = scene.place.gil_key("wanting_mean");
+    let wanting = scene.gil.wanting_busy_mean;
+    let key = scene.place.gil_key("wanting_busy_mean");
     evidence.push(Evidence::at("threads that wanted to run", wanting, Unit::Count, key));
     let is_interpreter =
         |word: &String| word.rsplit('/').next().is_some_and(|name| name.starts_with("python"));
@@ -66,4 +70,17 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         evidence,
         same_as: None,
     })
+}
+
+/// What a prediction without a GIL takes for granted of processors: it leaves out waits for them.
+fn assumed_processors(scene: &Scene) -> String {
+    let usable = scene.process.processors.map(Processors::usable);
+    match usable.filter(|&usable| usable < scene.gil.wanting_busy_mean) {
+        Some(usable) => format!(
+            "it leaves out that threads then wait for one of the {} that the program may use, and \
+             assumes a processor for each thread",
+            words::processors(usable),
+        ),
+        None => "it assumes a processor for each thread".to_owned(),
+    }
 }

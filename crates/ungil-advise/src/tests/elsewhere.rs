@@ -161,13 +161,47 @@ fn the_threads_of_a_thread_pool_of_multiprocessing_are_a_pool() {
 
 /// Two threads of a pool compute without the GIL for 1.5 s, of which the kernel ran each so long.
 fn computes(ran_ns: u64) -> Told {
+    computes_on(None, ran_ns)
+}
+
+/// The same where the program may use so many processors, and thousandths by its limit.
+fn computes_on(processors: Option<(u32, Option<u32>)>, ran_ns: u64) -> Told {
     let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
     for thread in 1..3 {
         let stack = ["work app.py", "run ~concurrent/futures/thread.py", WORKER];
         off(&mut story, thread, 150 * MS, ("computing", ""), &stack);
         story.ran(thread, ran_ns);
     }
+    if let Some((allowed, limit_thousandths)) = processors {
+        story.may_use(allowed, limit_thousandths);
+    }
     story.end(1_510 * MS)
+}
+
+#[test]
+fn a_pool_that_keeps_all_processors_busy_is_told_so() {
+    for (processors, named) in [((2, None), "2"), ((8, Some(2_100)), "2.1")] {
+        let told = computes_on(Some(processors), 1_500 * MS);
+        let advice = first(&told);
+        let says = format!(
+            "on average they kept 2.0 of the {named} processors busy that the program may use, so \
+             more threads would not help"
+        );
+        assert!(advice.text.contains(&says), "{}", advice.text);
+        assert_eq!((advice.cause, advice.confidence.level), (Some(Cause::Computing), Sure::High));
+    }
+}
+
+#[test]
+fn a_pool_that_leaves_processors_is_told_that_more_threads_can_do_more() {
+    let told = computes_on(Some((8, None)), 1_500 * MS);
+    let advice = first(&told);
+    let says = "on average they kept 2.0 of the 8 processors busy that the program may use, so more \
+                threads can do more, if other programs leave the rest";
+    assert!(advice.text.contains(says), "{}", advice.text);
+    assert_eq!(advice.confidence.level, Sure::Medium);
+    let usable = advice.evidence.iter().find(|it| it.what.starts_with("processors"));
+    assert!(usable.is_some_and(|it| (it.value - 8.0).abs() < 1e-9), "{:?}", advice.evidence);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ungil_simulate::Demand;
 use ungil_trace::Record;
 use ungil_trace::analysis::Analysis;
 use ungil_trace::record::{
-    Doing, Frame, Park, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+    Doing, Frame, Park, Process, ProcessId, ProcessTotals, Processors, ThreadId, ThreadTotals,
 };
 use ungil_trace::report::Report;
 
@@ -36,6 +36,7 @@ impl Story {
             python: "3.13.0".to_owned(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         };
         let mut story = Self {
             records: vec![Record::ProcessStarted(process)],
@@ -141,6 +142,12 @@ impl Story {
     /// So many events of a thread were lost.
     pub fn lost(&mut self, thread: u32, events: u64) {
         self.totals[thread as usize].lost_events = events;
+    }
+
+    /// So many processors are there, of which a limit leaves so many thousandths.
+    pub fn may_use(&mut self, allowed: u32, limit_thousandths: Option<u32>) {
+        let Some(Record::ProcessStarted(process)) = self.records.first_mut() else { return };
+        process.processors = Some(Processors { allowed, limit_thousandths });
     }
 
     /// A CPU limit stopped it for so long.

@@ -246,6 +246,7 @@ impl Collector {
             argv: known.process.argv.clone(),
             gil: gil.number,
             settings,
+            processors: known.process.processors.map(Into::into),
             lasts_ns,
             threads,
             recorded,

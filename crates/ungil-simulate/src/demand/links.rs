@@ -67,38 +67,40 @@ impl Beginnings {
         if length_ns <= OWN_NS {
             return None;
         }
-        let mut covered_ns = 0;
-        let mut turn = 0;
+        let inside = || self.0.iter().rev().take_while(|(began_ns, ..)| *began_ns > from_ns);
+        // Where all that is remembered is in it, nothing is known of before.
+        let since_ns = inside().nth(REMEMBERED - 1).map_or(from_ns, |(began_ns, ..)| *began_ns);
+        let by_chance = by_chance(inside().map(|it| it.0), [since_ns, to_ns], SOON_NS);
         let leader = self.0.back().map(|(_, seat, _)| *seat);
-        let mut until_ns = to_ns;
-        let mut since_ns = from_ns;
-        for (index, &(began_ns, seat, _)) in self.0.iter().enumerate().rev() {
-            if began_ns <= from_ns {
-                break;
-            }
-            if index == 0 && self.0.len() == REMEMBERED {
-                since_ns = began_ns; // Nothing is known of before.
-            }
-            turn += u32::from(leader == Some(seat));
-            covered_ns += until_ns.saturating_sub(began_ns).min(SOON_NS);
-            until_ns = until_ns.min(began_ns);
-        }
-        let by_chance = covered_ns as f64 / (to_ns - since_ns.min(to_ns - 1)) as f64;
-        let last = self.0.back().filter(|(began_ns, ..)| {
-            *began_ns > from_ns && to_ns.saturating_sub(*began_ns) <= SOON_NS
-        });
+        let turn = inside().filter(|(_, seat, _)| leader == Some(*seat)).count();
+        let last = inside().next().filter(|it| to_ns.saturating_sub(it.0) <= SOON_NS);
         let link = last.and_then(|&(began_ns, seat, burst)| {
             Some(Link {
                 thread: u32::try_from(seat).ok()?,
                 burst: u32::try_from(burst).ok()?,
-                turn,
+                turn: u32::try_from(turn).ok()?,
                 awake: false,
                 after_ns: u32::try_from(to_ns.saturating_sub(began_ns)).ok()?,
                 posted: false,
             })
         });
-        Some((link, by_chance.min(1.0)))
+        Some((link, by_chance))
     }
+}
+
+/// How likely it is by chance that what ends at `to_ns`, or at any other time since `since_ns`, does
+/// so at most `soon_ns` after one of these beginnings in that time, of which the last one comes first.
+pub(super) fn by_chance(
+    began_ns: impl Iterator<Item = u64>,
+    [since_ns, to_ns]: [u64; 2],
+    soon_ns: u64,
+) -> f64 {
+    let (mut covered_ns, mut until_ns) = (0, to_ns);
+    for began_ns in began_ns {
+        covered_ns += until_ns.saturating_sub(began_ns).min(soon_ns);
+        until_ns = until_ns.min(began_ns);
+    }
+    (covered_ns as f64 / to_ns.saturating_sub(since_ns).max(1) as f64).min(1.0)
 }
 
 impl Evidence {

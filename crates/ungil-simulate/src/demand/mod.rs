@@ -25,6 +25,7 @@ use crate::lengths::scaled;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::Settings;
 use ungil_trace::Record;
+use ungil_trace::report::Processors;
 
 /// What the threads of one GIL of one process wanted. Times are in nanoseconds, moments since the
 /// process was first seen (or since the snapshot begins).
@@ -38,6 +39,8 @@ pub struct Demand {
     pub gil: u8,
     /// How it was scheduled when it was recorded.
     pub settings: Settings,
+    /// The processors that the process may use; `None` if the trace does not tell.
+    pub processors: Option<Processors>,
     /// How long it was recorded.
     pub lasts_ns: u64,
     /// All threads that used it, in the order in which they first did.

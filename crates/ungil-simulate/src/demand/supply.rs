@@ -10,7 +10,7 @@
 //! that was empty counts as brought in equal parts by all uses of the producers in between.
 
 use super::Thread;
-use super::links::{Evidence, OWN_NS};
+use super::links::{Evidence, OWN_NS, by_chance};
 use super::starters::Times;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -151,13 +151,9 @@ fn ends_of_sleeps(thread: &Thread, times: &Times, beginnings: &[Beginning]) -> O
             since_ns = since_ns.max(known[0].at_ns);
         }
         let inside = &known[known.partition_point(|it| it.at_ns <= since_ns)..];
-        let (mut covered_ns, mut until_ns) = (0, at_ns);
-        for it in inside.iter().rev() {
-            covered_ns += (until_ns - it.at_ns).min(SOON_NS);
-            until_ns = it.at_ns;
-        }
         let last = inside.last().filter(|it| at_ns - it.at_ns <= SOON_NS);
-        evidence.add(last.is_some(), covered_ns as f64 / (at_ns - since_ns).max(1) as f64);
+        let began_ns = inside.iter().rev().map(|it| it.at_ns);
+        evidence.add(last.is_some(), by_chance(began_ns, [since_ns, at_ns], SOON_NS));
         ends.extend(last.map(|last| End { burst, at_ns, last: *last }));
     }
     evidence.explains(EXPLAINED).then_some(ends)

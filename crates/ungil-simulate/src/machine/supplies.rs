@@ -30,7 +30,7 @@ impl Supplies {
         let mut queues: Vec<Filled> = Vec::new();
         let mut fills = vec![Vec::new(); threads.len()];
         let mut empties = vec![None; threads.len()];
-        for queue in threads.iter().filter_map(|thread| thread.queue.as_ref()) {
+        for (queue, _) in threads.iter().filter_map(|thread| thread.lives_on.as_ref()) {
             if queues.iter().any(|it| Arc::ptr_eq(&it.queue, queue)) {
                 continue;
             }

@@ -27,10 +27,8 @@ pub(crate) struct Planned {
     /// At the end of which use it has replied.
     replies: Option<usize>,
     starter: Option<Arc<Starter>>,
-    /// What it lives on.
-    pub(crate) queue: Option<Arc<Queue>>,
-    /// Its sleeps, if it lives on that.
-    consumer: Option<Consumer>,
+    /// What it lives on, and its sleeps there.
+    pub(crate) lives_on: Option<(Arc<Queue>, Consumer)>,
     bursts: Arc<[Burst]>,
     unanswered: Arc<[Unanswered]>,
     /// Where it begins.
@@ -205,8 +203,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 started_by: None,
                 replies: thread.started.map(|it| it.replies as usize),
                 starter: thread.starter.clone().filter(|_| copy == 0),
-                queue: None,
-                consumer: thread.lives_on.clone(),
+                lives_on: None,
                 bursts: thread.bursts.clone(),
                 unanswered: thread.unanswered.clone(),
                 first,
@@ -368,8 +365,7 @@ impl Planned {
 
     /// Whether it only waits for what is brought next after that use.
     fn is_empty_after(&self, place: Place) -> bool {
-        let consumer = self.consumer.as_ref().filter(|_| self.queue.is_some());
-        consumer.is_some_and(|consumer| consumer.is_empty_after(place.burst))
+        self.lives_on.as_ref().is_some_and(|(_, consumer)| consumer.is_empty_after(place.burst))
     }
 
     fn changed(&self, burst: &Burst, place: Place) -> Use {

@@ -43,7 +43,7 @@ pub(super) fn tell(all: &mut [Planned], demand: &Demand) {
             queues.push((supply.clone(), queue.clone()));
             queue
         };
-        all[number].queue = queue;
+        all[number].lives_on = queue.map(|queue| (queue, consumer.clone()));
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn demand(lasts_ns: u64, threads: Vec<Thread>) -> Demand {
         argv: Vec::new(),
         gil: 0,
         settings: Settings::from(Policy::Stock),
+        processors: None,
         lasts_ns,
         threads,
         recorded: Figures::default(),

@@ -18,6 +18,7 @@ pub(super) fn begun() -> Vec<Record> {
         python: "3.13.0".to_owned(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     };
     vec![Record::ProcessStarted(process), started(0, 0), started(1, 0)]
 }

@@ -362,7 +362,8 @@ impl Gil {
                 self.waited_between(asked_ns, end_ns).saturating_add(hold.gone.unanswered_ns);
             let seat = &mut self.seats[hold.seat as usize];
             seat.unanswered.add(ns, waited_ns);
-            let kept_ns = ns.saturating_sub(run_time.not_run_most_ns);
+            let not_own_ns = run_time.not_run_most_ns.saturating_add(hold.samples.stood_ns());
+            let kept_ns = ns.saturating_sub(not_own_ns);
             if kept_ns >= blame_ns {
                 seat.kept.add(kept_ns, part(waited_ns, kept_ns, ns));
             }

@@ -156,6 +156,7 @@ mod tests {
             python: String::new(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         }));
         for number in [0, 1] {
             rolling.push(&Record::ThreadStarted {

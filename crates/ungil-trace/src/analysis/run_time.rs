@@ -5,6 +5,9 @@
 //! itself tells the first at the end of a long hold, and whether there was anything of the second.
 //! If there was, the kernel's own counts of the third, read from outside at a few moments, tell
 //! the two apart as far as those moments allow.
+//!
+//! A thread that ungil stops for a moment, to see its native frames, has blocked by the kernel's
+//! account. If nobody saw it asleep otherwise, that is all that it did.
 
 use super::kernel_counts::KernelCounts;
 use crate::record::KernelCount;
@@ -20,6 +23,14 @@ pub(super) struct Ran {
     pub(super) cpu_ns: u64,
     /// Whether it may have slept.
     pub(super) blocked: bool,
+}
+
+/// For how long ungil had stopped the holder, at most, and whether that is the only way in which it
+/// was seen to block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stops {
+    pub(super) stood_ns: u64,
+    pub(super) only: bool,
 }
 
 /// KernelCounts by when they were made.
@@ -65,11 +76,12 @@ impl RunTime {
     }
 }
 
-/// What is known of the hold from `start_ns` to `end_ns`: by what the thread told at its end, and
-/// by what was counted before the hold and since its beginning.
+/// What is known of the hold from `start_ns` to `end_ns`: by what the thread told at its end, by how
+/// it was stopped, and by what was counted before the hold and since its beginning.
 pub(super) fn run_time(
     [start_ns, end_ns]: [u64; 2],
     ran: Option<Ran>,
+    stops: Stops,
     before: &KernelCounts,
     since: &KernelCounts,
 ) -> RunTime {
@@ -95,7 +107,11 @@ pub(super) fn run_time(
     let is_seen = length_ns.saturating_sub(seen_ns) <= length_ns / KNOWN_PART;
     let ran_ns = ran.map_or(counted_ns, |ran| ran.cpu_ns).min(length_ns);
     let most_ns = around.most(start_ns, end_ns).min(length_ns - ran_ns);
-    let least_ns = around.least(end_ns).min(most_ns);
+    let mut least_ns = around.least(end_ns).min(most_ns);
+    if let Some(ran) = ran.filter(|_| stops.only) {
+        let off_ns = length_ns.saturating_sub(ran.cpu_ns).saturating_sub(stops.stood_ns);
+        least_ns = off_ns.clamp(least_ns, most_ns);
+    }
     RunTime {
         cpu_ns: Some(ran_ns).filter(|_| ran.is_some() || is_seen),
         not_run_ns: Some(least_ns).filter(|_| most_ns - least_ns <= length_ns / KNOWN_PART),
@@ -246,7 +262,8 @@ mod tests {
 
         fn run_time(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> RunTime {
             let [before, since] = self.counts(moments);
-            run_time([self.start, end].map(|at| at as u64 * UNIT), ran, &before, &since)
+            let times = [self.start, end].map(|at| at as u64 * UNIT);
+            run_time(times, ran, Stops::default(), &before, &since)
         }
 
         fn not_run_most(
@@ -365,7 +382,7 @@ mod tests {
     fn a_thread_that_sleeps_until_it_is_killed_was_not_delayed() {
         let before = counts([counted(500, 40, 7, false)]);
         let since = counts(AGES.map(|age| counted(1_000 + age, 40, 7, false)));
-        let said = run_time([1_000, 1_000 + 90 * MS], None, &before, &since);
+        let said = run_time([1_000, 1_000 + 90 * MS], None, Stops::default(), &before, &since);
         assert_eq!((said.not_run_least_ns, said.not_run_most_ns), (0, 10 * MS));
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(0), Some(0)));
     }
@@ -373,7 +390,13 @@ mod tests {
     #[test]
     fn a_thread_that_computes_until_it_is_killed_was_run() {
         let since = counts(AGES.map(|age| counted(1_000 + age, age, 7, true)));
-        let said = run_time([1_000, 1_000 + 85 * MS], None, &KernelCounts::default(), &since);
+        let said = run_time(
+            [1_000, 1_000 + 85 * MS],
+            None,
+            Stops::default(),
+            &KernelCounts::default(),
+            &since,
+        );
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(65 * MS), Some(0)));
     }
 
@@ -392,7 +415,8 @@ mod tests {
     #[test]
     fn nothing_is_said_of_a_hold_that_nobody_saw() {
         let before = counts([counted(500, 40, 7, false)]);
-        let said = run_time([1_000, 2_000], None, &before, &KernelCounts::default());
+        let said =
+            run_time([1_000, 2_000], None, Stops::default(), &before, &KernelCounts::default());
         assert_eq!(said, RunTime::default());
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Samples {
     count: u64,
     stacks: Vec<Stack>,
     natives: Natives,
+    /// For how long the holder was stopped to be looked at, at most.
+    stood_ns: u64,
     /// Why there is none, or no more.
     why_none: Option<String>,
     /// Samples of a hold that goes on as far as is known, with their times. Its end may come later
@@ -38,6 +40,8 @@ pub(super) enum Sample {
     },
     /// Nothing, and why.
     Missing(String),
+    /// That the thread had to stand still for it, for so many nanoseconds at most.
+    Stop(u64),
 }
 
 impl Sample {
@@ -88,6 +92,7 @@ impl Samples {
         let (lines, user_line, native) = match sample {
             Sample::Stack { lines, user_line, native } => (lines, user_line, native),
             Sample::Missing(why) => return self.why_none = Some(why),
+            Sample::Stop(ns) => return self.stood_ns = self.stood_ns.saturating_add(ns),
         };
         self.count += 1;
         if let Some(native) = native {
@@ -104,6 +109,11 @@ impl Samples {
     /// How many there were.
     pub(super) const fn count(&self) -> u64 {
         self.count
+    }
+
+    /// For how long the holder was stopped to be looked at, at most.
+    pub(super) const fn stood_ns(&self) -> u64 {
+        self.stood_ns
     }
 
     /// The most frequent one; the earliest of those that are equally frequent.

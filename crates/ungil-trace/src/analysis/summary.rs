@@ -4,6 +4,7 @@ use super::gil::{Gil, OTHERS};
 use super::late_waits::LATE;
 use super::length::seconds;
 use super::process::{Process, Startup, Thread};
+use super::run_time::RunTime;
 use super::samples::line_of;
 use super::seat::Seat;
 use super::tally::Tally;
@@ -127,16 +128,22 @@ impl View<'_> {
                 .map(|ns| ns as f64 / 1e6),
             unrecorded_threads: totals.unrecorded_threads,
             throttled: self.throttled(),
+            processors: known.processors.map(Into::into),
             libraries: self.process.libraries.clone(),
             stopped: self.stopped(),
             clock_error_us: self.process.ended_ns.map(|_| totals.clock_error_ns as f64 / 1e3),
             gils,
-            startup_s: match self.process.startup {
-                Startup::Until { at_ns } => {
-                    Some(seconds(at_ns.min(self.end_ns).saturating_sub(known.at_ns)))
-                }
-                Startup::Alone { .. } | Startup::Before => None,
-            },
+            startup_s: self.startup_s(),
+        }
+    }
+
+    fn startup_s(&self) -> Option<f64> {
+        match self.process.startup {
+            Startup::Until { at_ns } => {
+                let at_ns = at_ns.min(self.end_ns);
+                Some(seconds(at_ns.saturating_sub(self.process.known.at_ns)))
+            }
+            Startup::Alone { .. } | Startup::Before => None,
         }
     }
 
@@ -214,19 +221,25 @@ impl View<'_> {
             |of: fn(&ThreadReport) -> u64| threads.iter().map(of).fold(0, u64::saturating_add);
         let held_s = gil.others.held_s + sum(|thread| thread.held_s);
         let waited_s = gil.others.waited_s + sum(|thread| thread.waited_s);
+        let startup_held_s = seconds(gil.startup_ns);
+        // Two sums of the same holds may differ by the last bit of one of them.
+        let busy_held_s = (held_s - startup_held_s).max(0.0);
+        let per_s = |sum_s: f64, of_s: f64| if of_s > 0.0 { sum_s / of_s } else { 0.0 };
         let duration_s = self.duration_s();
+        let busy_s = duration_s - self.startup_s().unwrap_or(0.0);
         // Where events were lost, the thread of which most is not known tells how much is missing.
         let unknown_ns = gil.seats.iter().map(|seat| seat.blame.unknown_held_ns()).max();
         let contended_ns = gil.contended_ns.saturating_add(unknown_ns.unwrap_or(0));
         GilReport {
             gil: gil.number,
             held_s,
-            startup_held_s: seconds(gil.startup_ns),
+            startup_held_s,
             contended_s: seconds(contended_ns),
             handoffs: gil.handoffs,
             voluntary: count(|thread| thread.voluntary).saturating_add(gil.others.voluntary),
             forced: count(|thread| thread.forced).saturating_add(gil.others.forced),
-            wanting_mean: if duration_s > 0.0 { (held_s + waited_s) / duration_s } else { 0.0 },
+            wanting_mean: per_s(held_s + waited_s, duration_s),
+            wanting_busy_mean: per_s(busy_held_s + waited_s, busy_s),
             blame: self.blame(&gil),
             long_holds: self.long_holds(&gil),
             long_holds_count: gil.long_holds.count,
@@ -370,6 +383,10 @@ impl View<'_> {
                 let (tid, name) = identity.unwrap_or_default();
                 let contended = hold.waiters_max > 0;
                 let stack = hold.samples.most_frequent();
+                let RunTime { cpu_ns, not_run_ns, .. } = hold.run_time;
+                // It may have been stopped for less than is known to be the most.
+                let awake_ns = cpu_ns.unwrap_or(0).saturating_add(not_run_ns.unwrap_or(0));
+                let rest_ns = (hold.end_ns - hold.start_ns).saturating_sub(awake_ns);
                 LongHoldReport {
                     tid,
                     name,
@@ -380,8 +397,9 @@ impl View<'_> {
                     waited_s: seconds(hold.waited_ns),
                     forced: hold.forced,
                     drop_request_unanswered_ms: hold.unanswered_ns.map(milliseconds),
-                    cpu_ms: hold.run_time.cpu_ns.map(milliseconds),
-                    not_run_ms: hold.run_time.not_run_ns.map(milliseconds),
+                    cpu_ms: cpu_ns.map(milliseconds),
+                    not_run_ms: not_run_ns.map(milliseconds),
+                    stopped_ms: milliseconds(hold.samples.stood_ns().min(rest_ns)),
                     stack: stack.map_or_else(Vec::new, |stack| stack.lines.clone()),
                     user_frame: stack.and_then(|stack| stack.user_line.clone()),
                     samples: hold.samples.count(),

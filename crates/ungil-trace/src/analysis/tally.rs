@@ -122,7 +122,8 @@ impl Tally {
             Record::Stack { thread, at_ns, frames, native } => {
                 self.sampled(*thread, *at_ns, &Sample::of(frames, native.as_deref()));
             }
-            Record::Stopped { thread, stood_ns, .. } => {
+            Record::Stopped { thread, at_ns, stood_ns } => {
+                self.sampled(*thread, *at_ns, &Sample::Stop(*stood_ns));
                 let process = self.threads.get(thread.0).map(|thread| thread.process);
                 if let Some(process) = process.and_then(|it| self.processes.get_mut(it.0)) {
                     process.stops.add(*stood_ns);

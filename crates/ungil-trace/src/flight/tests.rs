@@ -49,6 +49,7 @@ fn introduction(start_ns: u64) -> Vec<Record> {
             python: "3.13.0".into(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         })
     };
     let thread = |id: u32| Record::ThreadStarted {

@@ -10,15 +10,15 @@ use ungil_core::{Event, Kind};
 use super::frame;
 use super::native_frame;
 use super::schema::{
-    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL,
-    GIL_SWITCHED_ON, HOLD, NATIVE, PARK_STACK, PARKED, RAN, RELEASE, RELEASE_KIND, SCHEMA, STACK,
-    Track, VOLUNTARY, WAIT, WAKER_STACK, annotation, free_threaded_totals, packet, process_totals,
-    thread_totals, track_event,
+    BLOCKED, CLOCK_ERROR, COMMON_SEQUENCE, CPU_LIMIT, DEBUG_ANNOTATIONS, DROP_REQUEST, FORCED, GIL,
+    GIL_SWITCHED_ON, HOLD, NATIVE, PARK_STACK, PARKED, PROCESSORS, RAN, RELEASE, RELEASE_KIND,
+    SCHEMA, STACK, Track, VOLUNTARY, WAIT, WAKER_STACK, annotation, free_threaded_totals, packet,
+    process_totals, thread_totals, track_event,
 };
 use super::wire::{Fields, Malformed, Value};
 use crate::record::{
-    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Record,
-    ThreadId, ThreadTotals,
+    Doing, Frame, KernelCount, NativeFrame, Park, Process, ProcessId, ProcessTotals, Processors,
+    Record, ThreadId, ThreadTotals,
 };
 
 /// [`PARKED`], as names are read.
@@ -404,7 +404,17 @@ impl<'a> TrackEvent<'a> {
                 None => None,
             },
             ran_before: self.annotation(Name::Spelled(b"ran_before"))?.is_some(),
+            processors: self.processors()?,
         })
+    }
+
+    fn processors(&self) -> Result<Option<Processors>, Problem> {
+        let number = |name: &str| -> Result<Option<u32>, Problem> {
+            let told = self.annotation(Name::Spelled(name.as_bytes()))?;
+            told.map(|number| narrow(number.uint()?)).transpose()
+        };
+        let Some(allowed) = number(PROCESSORS)? else { return Ok(None) };
+        Ok(Some(Processors { allowed, limit_thousandths: number(CPU_LIMIT)? }))
     }
 
     fn doing(&self) -> Result<Doing, Problem> {

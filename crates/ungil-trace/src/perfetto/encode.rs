@@ -17,14 +17,15 @@ use super::packet::{
     put_packet,
 };
 use super::schema::{
-    COMMON_SEQUENCE, CULPRIT, CULPRIT_TID, GIL_SWITCHED_ON, NATIVE, PARK_STACK, PARKED, SCHEMA,
-    STACK, Track, WAKER_STACK, annotation, clock, free_threaded_totals, packet, process_totals,
-    sequence_of, thread_totals, track, track_event,
+    COMMON_SEQUENCE, CPU_LIMIT, CULPRIT, CULPRIT_TID, GIL_SWITCHED_ON, NATIVE, PARK_STACK, PARKED,
+    PROCESSORS, SCHEMA, STACK, Track, WAKER_STACK, annotation, clock, free_threaded_totals, packet,
+    process_totals, sequence_of, thread_totals, track, track_event,
 };
 use super::slices::ThreadTrack;
+use super::text_bytes::text_bytes;
 use super::wire::Message;
 use crate::dense::Dense;
-use crate::record::{Doing, KernelCount, Park, Process, ProcessId, Record, ThreadId};
+use crate::record::{Doing, KernelCount, Park, Process, ProcessId, Processors, Record, ThreadId};
 
 /// The most text that one record may bring. The largest thing that occurs is a command line, which
 /// Linux limits to 6 MiB.
@@ -308,6 +309,12 @@ impl Encoder {
             if process.ran_before {
                 annotate_uint(event, "ran_before", 1);
             }
+            if let Some(Processors { allowed, limit_thousandths }) = process.processors {
+                annotate_uint(event, PROCESSORS, allowed.into());
+                if let Some(limit) = limit_thousandths {
+                    annotate_uint(event, CPU_LIMIT, limit.into());
+                }
+            }
         });
         Ok(())
     }
@@ -433,45 +440,6 @@ fn annotate_doing(event: &mut Message, doing: &Doing) {
             annotate_text(event, "call", call);
             annotate_text(event, "on", on);
         }
-    }
-}
-
-/// How much text a record brings, with what it costs to write each piece of it.
-fn text_bytes(record: &Record) -> usize {
-    let piece = |text: &String| text.len() + 16;
-    match record {
-        Record::ProcessStarted(process) => {
-            let reason = process.not_recorded.iter();
-            process.argv.iter().chain(reason).chain([&process.python]).map(piece).sum()
-        }
-        Record::ThreadStarted { name: text, .. }
-        | Record::ThreadNamed { name: text, .. }
-        | Record::NoStack { why: text, .. }
-        | Record::Note { text } => piece(text),
-        Record::Libraries { files, .. } => files.iter().map(piece).sum(),
-        Record::Stack { frames, native, .. } => {
-            let python = frames.iter().map(|it| 2 * piece(&it.function) + piece(&it.file));
-            let native = native
-                .iter()
-                .flatten()
-                .map(|it| 2 * (piece(&it.symbol) + piece(&it.method) + piece(&it.library)));
-            python.chain(native).sum()
-        }
-        Record::GilSwitchedOn { library, frames, .. } => {
-            let frames = frames.iter().map(|it| 2 * piece(&it.function) + piece(&it.file));
-            piece(library) + frames.sum::<usize>()
-        }
-        Record::Look { frames, .. } | Record::ParkStack { frames, .. } => {
-            frames.iter().map(|frame| 2 * piece(&frame.function) + piece(&frame.file)).sum()
-        }
-        Record::Parked { park, .. } => piece(&park.of),
-        Record::Gil { .. }
-        | Record::Stopped { .. }
-        | Record::Snapshot { .. }
-        | Record::KernelCount { .. }
-        | Record::Throttled { .. }
-        | Record::ProcessEnded { .. }
-        | Record::ThreadEnded { .. } => 0,
     }
 }
 

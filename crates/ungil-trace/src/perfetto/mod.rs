@@ -10,7 +10,8 @@
 //! chunks            deflated packets, 256 KiB each before deflation
 //!   track `ungil`     instants `note`; `snapshot`, where what was kept begins;
 //!                     `end` is the last event of a whole trace
-//!   process tracks    instants `process started`, `throttled`, `process totals`
+//!   process tracks    instants `process started` (with the processors that it may use, except in
+//!                     older traces), `throttled`, `process totals`
 //!   thread tracks     slices `wait` and `hold`;
 //!                     instants `thread started`, `thread named`, `thread totals`,
 //!                     `drop request`, `stack` (with the native frames above it, if they were seen),
@@ -29,6 +30,7 @@ mod schema;
 mod packet;
 mod anchor;
 mod slices;
+mod text_bytes;
 mod encode;
 mod decode;
 mod unfinished;

@@ -126,6 +126,11 @@ pub const CPU_NS: u64 = 6;
 /// `true` with an instant `ran` if the thread blocked meanwhile.
 pub const BLOCKED: u64 = 7;
 
+/// The annotations of `process started` with the processors that a process may use; an older trace
+/// has none of them, and a process without a CPU limit has no second one.
+pub const PROCESSORS: &str = "processors";
+pub const CPU_LIMIT: &str = "cpu_limit_thousandths";
+
 /// The annotation of `stack` that only a sample with native frames has.
 pub const NATIVE: &str = "native";
 

@@ -77,10 +77,11 @@ fn is_at_one(gils: &[u64], syscall: &str) -> bool {
         && address.is_some_and(|it| gils.iter().any(|gil| (*gil..gil + GIL_BYTES).contains(&it)))
 }
 
-/// `proc_pid_stat`: id, name in parentheses, state. What is not known may be runnable.
+/// `proc_pid_stat`: id, name in parentheses, state. What is not known may be runnable, and so would
+/// be a thread that stands still because it is traced.
 fn is_runnable(stat: &str) -> bool {
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    state.is_none_or(|state| state == 'R')
+    state.is_none_or(|state| matches!(state, 'R' | 't'))
 }
 
 #[cfg(test)]
@@ -100,6 +101,7 @@ mod tests {
         assert!(is_runnable("22914 (cat) R 22899 22899"));
         assert!(!is_runnable("22914 (a) R (b) S 22899 22899"));
         assert!(!is_runnable("22914 (a) D 1"));
+        assert!(is_runnable("22914 (a) t 1"), "ungil itself has stopped it for a moment");
         assert!(is_runnable(""), "what is not known may be runnable");
     }
 

@@ -27,6 +27,7 @@ mod chances;
 mod gap;
 mod follower;
 mod throttling;
+mod processors;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]
 mod thread;
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch uses it"))]

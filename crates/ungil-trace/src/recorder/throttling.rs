@@ -1,4 +1,4 @@
-//! How often a CPU limit has stopped a process: the `cpu.stat` of its control groups.
+//! The CPU limit of a process, and how often it has stopped it: the files of its control groups.
 //!
 //! A limit may be set for any group from the process's own up to the root that is visible here
 //! (in a container, that of the container); each counts what it did. Where nothing is counted,
@@ -34,6 +34,11 @@ impl CpuLimits {
         let counted = |path: PathBuf| count(&path).map(|before| (path, before));
         let groups: Vec<_> = groups.into_iter().filter_map(counted).collect();
         (!groups.is_empty()).then_some(Self { groups })
+    }
+
+    /// The lowest of them, in thousandths of a processor. `None` if no group has one.
+    pub fn lowest_thousandths(&self) -> Option<u32> {
+        self.groups.iter().filter_map(|(path, _)| limit_thousandths(path)).min()
     }
 
     /// What the strictest of them has done since. `None` if the groups are gone.
@@ -103,6 +108,19 @@ fn folders(
 fn unescaped(path: &str) -> String {
     let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     codes.iter().fold(path.to_owned(), |path, (code, plain)| path.replace(code, plain))
+}
+
+/// How much processor time a group gets in each period, in thousandths of it: `cpu.max` of version
+/// 2, or the two files of version 1. `None` if the group has no limit of its own.
+fn limit_thousandths(folder: &Path) -> Option<u32> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let two = || Some(format!("{} {}", read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?));
+    let text = read("cpu.max").or_else(two)?;
+    let mut words = text.split_whitespace();
+    // Without a limit the quota is `max` in version 2, and -1 in version 1.
+    let (quota, period): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let thousandths = quota.saturating_mul(1_000).checked_div(period)?;
+    u32::try_from(thousandths).ok().filter(|&it| it > 0)
 }
 
 /// What `cpu.stat` in `folder` says; version 1 counts in ns, version 2 in us.
@@ -210,6 +228,42 @@ mod tests {
         assert_eq!(limits.since(), Some(Throttling { times: 4, stopped_ns: 2_000_000 }));
         fs::remove_dir_all(root.path().join("pod")).unwrap();
         assert_eq!(limits.since(), None);
+    }
+
+    #[test]
+    fn the_lowest_limit_of_all_groups_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("pod/app");
+        fs::create_dir_all(&own).unwrap();
+        for (folder, limit) in [
+            (own.as_path(), "max 100000\n"),
+            (&root.path().join("pod"), "150000 100000\n"),
+            (root.path(), "400000 100000\n"),
+        ] {
+            fs::write(folder.join("cpu.stat"), "nr_throttled 0\nthrottled_usec 0\n").unwrap();
+            fs::write(folder.join("cpu.max"), limit).unwrap();
+        }
+        let groups = own.ancestors().take(3).map(Path::to_owned).collect();
+        assert_eq!(CpuLimits::of_groups(groups).unwrap().lowest_thousandths(), Some(1_500));
+        let alone = CpuLimits::of_groups(vec![own]).unwrap();
+        assert_eq!(alone.lowest_thousandths(), None, "it has no limit of its own");
+    }
+
+    #[test]
+    fn a_limit_of_version_1_is_in_two_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let write = |name: &str, text: &str| fs::write(path.join(name), text).unwrap();
+        assert_eq!(limit_thousandths(path), None);
+        write("cpu.cfs_period_us", "50000\n");
+        write("cpu.cfs_quota_us", "25000\n");
+        assert_eq!(limit_thousandths(path), Some(500));
+        write("cpu.cfs_quota_us", "-1\n");
+        assert_eq!(limit_thousandths(path), None);
+        for torn in ["", "5", "x 5", "5 0", "5 x"] {
+            write("cpu.max", torn);
+            assert_eq!(limit_thousandths(path), None, "{torn:?}");
+        }
     }
 
     #[test]

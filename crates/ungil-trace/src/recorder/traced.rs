@@ -6,6 +6,7 @@ use super::moment::Moment;
 use super::now::{self, ProcessNow};
 use super::order::{End, Order};
 use super::parks::Parks;
+use super::processors::processors;
 use super::table_file::TableFile;
 use super::thread::Thread;
 use super::throttling::{CpuLimits, Throttling};
@@ -72,7 +73,11 @@ impl Traced {
         let pid = header.pid.load(Relaxed);
         let at_ns = times.ns(clock, header.started_ticks.load(Relaxed));
         let used_before = UsedBefore::of(pid, now_ns().saturating_sub(at_ns));
-        let process = describe(header, id, pid, at_ns, used_before.is_known());
+        let limits = CpuLimits::of(pid);
+        let process = Process {
+            processors: processors(pid, limits.as_ref()),
+            ..describe(header, id, pid, at_ns, used_before.is_known())
+        };
         let traced = Self {
             id,
             pid,
@@ -87,7 +92,7 @@ impl Traced {
             latest_ns: 0,
             used_before,
             next_outside: 0,
-            limits: CpuLimits::of(pid),
+            limits,
         };
         Some((traced, process))
     }
@@ -223,9 +228,6 @@ impl Traced {
             latest_ns = event.at_ns.max(latest_ns);
             give(Record::Gil { process, thread, event });
         });
-        for end in self.order.ends() {
-            latest_ns = times.ns(clock, end.at_ticks).max(latest_ns);
-        }
         let at_ns = match self.file.table().header().ended_ticks.load(Acquire) {
             0 => now_ns(),
             // Threads that are daemons go on until the process is gone.
@@ -241,10 +243,14 @@ impl Traced {
         let _ = fs::remove_file(&self.path);
     }
 
-    /// Tells how threads and process end, or would if the recording ended at `at_ns`.
+    /// Tells how threads and process end, or would if the recording ended at `at_ns`; the process no
+    /// earlier than a thread of which the end is known.
     pub fn last_words(&self, at_ns: u64, times: &mut Times, mut give: impl FnMut(Record)) {
         let (process, clock, table) = (self.id, self.clock, self.file.table());
         let header = table.header();
+        let ends = self.order.ends().iter().map(|end| (*end, times.ns(clock, end.at_ticks)));
+        let ends: Vec<_> = ends.collect();
+        let at_ns = ends.iter().fold(at_ns, |latest_ns, (_, ended_ns)| latest_ns.max(*ended_ns));
         self.parks.running(
             header,
             at_ns,
@@ -253,8 +259,8 @@ impl Traced {
                 give(Record::Parked { thread, park });
             },
         );
-        for &end in self.order.ends() {
-            give(ended(end, times.ns(clock, end.at_ticks)));
+        for (end, ended_ns) in ends {
+            give(ended(end, ended_ns));
         }
         for (thread, slot) in self.threads.iter().zip(table.slots()) {
             if let Some(thread) = thread {
@@ -480,6 +486,7 @@ fn describe(
         python: version.split_whitespace().next().unwrap_or_default().to_owned(),
         not_recorded: not_recorded.map(str::to_owned),
         ran_before,
+        processors: None,
     }
 }
 

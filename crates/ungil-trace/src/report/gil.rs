@@ -23,6 +23,9 @@ pub struct GilReport {
     pub forced: u64,
     /// How many threads wanted to run, on average: (held + waited) / duration of the process.
     pub wanting_mean: f64,
+    /// The same since there were several threads: without the start-up. Sentences and screens tell
+    /// this one.
+    pub wanting_busy_mean: f64,
     /// Most waited + held first.
     pub threads: Vec<ThreadReport>,
     /// The ended threads that are not in `threads`, summed.
@@ -100,6 +103,8 @@ pub struct LongHoldReport {
     /// For how long it wanted to run and the kernel did not run it, to within a quarter of the
     /// hold and never too much; `None` if that is not known.
     pub not_run_ms: Option<f64>,
+    /// For how long ungil had stopped the holder to see its native frames, at most.
+    pub stopped_ms: f64,
     /// The holder's Python stack, innermost first, each `function (file:line)`; empty if none
     /// was taken. Of several samples one of those whose innermost frame is the most frequent.
     pub stack: Vec<String>,

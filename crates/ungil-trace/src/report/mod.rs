@@ -23,7 +23,7 @@ pub use look::{HeldIn, OffGil, What};
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
 pub use native::{NativeReport, StoppedReport};
 pub use parks::{ParkedAt, ParkedBy, ParkedIn, ParkedThread, ParksReport, Waker, WorldPauses};
-pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Throttled};
+pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Processors, Throttled};
 pub use thread::{
     Blocking, ContextSwitches, Descheduled, Gaps, Lengths, OtherThreads, ThreadReport, Unanswered,
 };

@@ -3,6 +3,7 @@
 use super::gil::GilReport;
 use super::native::StoppedReport;
 use super::parks::ParksReport;
+use crate::record;
 use serde::Serialize;
 
 /// One process image.
@@ -35,6 +36,8 @@ pub struct ProcessReport {
     pub unrecorded_threads: u64,
     /// What a CPU limit did to it; `None` if that is not known, or the process still runs.
     pub throttled: Option<Throttled>,
+    /// The processors that it may use; `None` if that is not known.
+    pub processors: Option<Processors>,
     /// Shared libraries it had loaded that its user may have built (they are no part of Python, of
     /// an installed package or of the system), when a stack was last taken.
     pub libraries: Vec<String>,
@@ -49,6 +52,36 @@ pub struct ProcessReport {
     /// From its start to the first use of a GIL by its second thread, mostly imports; `None` if
     /// there was no second thread, or no such time in what is reported.
     pub startup_s: Option<f64>,
+}
+
+/// The processors that a process may use, as it was when the process was first seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Processors {
+    /// On how many it may run: those of its affinity.
+    pub allowed: u32,
+    /// The lowest CPU limit of its control groups, in processors; `None` if it has none.
+    pub limit: Option<f64>,
+}
+
+impl Processors {
+    /// How many it can keep busy at most.
+    pub fn usable(self) -> f64 {
+        let allowed = f64::from(self.allowed);
+        self.limit.map_or(allowed, |limit| limit.min(allowed))
+    }
+
+    /// The same as a whole number, of at least 1.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small, positive")]
+    pub fn whole(self) -> usize {
+        self.usable().round().max(1.0) as usize
+    }
+}
+
+impl From<record::Processors> for Processors {
+    fn from(known: record::Processors) -> Self {
+        let limit = known.limit_thousandths.map(|it| f64::from(it) / 1e3);
+        Self { allowed: known.allowed, limit }
+    }
 }
 
 /// What the CPU limit of a control group (a container, a service) did to its programs while one of

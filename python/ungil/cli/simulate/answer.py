@@ -20,6 +20,8 @@ class Listed(TypedDict):
     gil: int
     recorded_under: Scheduling
     wanted_s: float
+    processors: int | None
+    """That the process may use; None if the trace does not tell."""
     threads: list[str]
 
 

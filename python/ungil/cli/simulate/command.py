@@ -48,7 +48,7 @@ SCHEMA = 1
 @click.option(
     "--cores",
     metavar="N",
-    help="Processors [default: those of the recording; with --no-gil, of this machine].",
+    help="Processors [default: those that the recorded process may use].",
 )
 @click.option(
     "--threads",

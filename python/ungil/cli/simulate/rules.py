@@ -132,7 +132,7 @@ class Rules:
         """What to call these rules on a screen."""
         policy, quantum_ms = self._scheduling(choice)
         if policy is None:
-            return f"no GIL, {plural(self._cores() or 1, 'core')}"
+            return f"no GIL, {plural(self._cores(choice) or 1, 'core')}"
         words = [policy]
         if quantum_ms is not None:
             words.append(f"{at_most_three_digits(quantum_ms)} ms")
@@ -152,8 +152,11 @@ class Rules:
             return "stock", under["quantum_ms"] if under["policy"] == "stock" else 5.0
         return self.policy, self.quantum_ms
 
-    def _cores(self) -> int | None:
-        return (os.cpu_count() or 1) if self.no_gil and self.cores is None else self.cores
+    def _cores(self, choice: Choice) -> int | None:
+        if not self.no_gil or self.cores is not None:
+            return self.cores
+        # An older trace does not tell.
+        return choice.listed["processors"] or os.cpu_count() or 1
 
     def arguments(self, choice: Choice) -> dict[str, Any]:
         """The arguments of `Demands.predict`; UsageError if a pattern matches no thread."""
@@ -170,7 +173,7 @@ class Rules:
         return {
             "policy": policy,
             "quantum_ms": quantum_ms,
-            "cores": self._cores(),
+            "cores": self._cores(choice),
             "without": [
                 index for pattern in self.without for index in choice.matching(pattern, "--without")
             ],

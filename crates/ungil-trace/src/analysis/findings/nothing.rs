@@ -41,10 +41,7 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let held_share = share(held_s);
     let contended_share = share(gil.contended_s);
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
-    let wanting = gil.threads.iter().map(|thread| thread.waited_s).sum::<f64>()
-        + gil.others.map_or(0.0, |others| others.waited_s)
-        + held_s;
-    let wanting = if busy_s > 0.0 { wanting / busy_s } else { 0.0 };
+    let wanting = gil.wanting_busy_mean;
     let is_limit = contended_share > LIMIT_SHARE;
     let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {

@@ -160,6 +160,7 @@ mod tests {
             drop_request_unanswered_ms: Some(45.0),
             cpu_ms: None,
             not_run_ms: None,
+            stopped_ms: 0.0,
             stack: frame.into_iter().map(str::to_owned).collect(),
             user_frame: frame.map(|_| PARSE.to_owned()),
             samples,

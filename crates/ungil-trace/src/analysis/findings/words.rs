@@ -52,6 +52,15 @@ pub fn count(how_many: u64, noun: &str) -> String {
     format!("{} {noun}{}", number(how_many), if how_many == 1 { "" } else { "s" })
 }
 
+/// `1 processor`, `2 processors`, `1.5 processors`.
+pub fn processors(how_many: f64) -> String {
+    match format!("{how_many:.1}").strip_suffix(".0") {
+        Some("1") => "1 processor".to_owned(),
+        Some(whole) => format!("{whole} processors"),
+        None => format!("{how_many:.1} processors"),
+    }
+}
+
 /// `812`, `10,308`.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();

@@ -51,6 +51,7 @@ fn record() -> impl Strategy<Value = Record> {
             python: String::new(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         })),
         1 => (id(), time(), any::<u64>()).prop_map(|(id, at_ns, number)| Record::ProcessEnded {
             process: ProcessId(id),

@@ -67,6 +67,55 @@ fn short_holds_count_too_if_their_thread_told() {
     assert_close(descheduled.waited_s, 0.006);
 }
 
+/// A hold of 100 ms, 20 of which its thread ran, of which the kernel has told for how long it was not
+/// run in the 50 ms of the middle: 30. It may have slept, or have been stopped.
+fn told_of_its_middle(stood_ns: u64) -> Report {
+    let mut scenario = Scenario::new(1);
+    scenario.acquire(0, 0);
+    scenario.kernel_counted_of_one_that_runs(25 * MS, 0, 0);
+    if stood_ns > 0 {
+        scenario.stopped(30 * MS, 0, stood_ns);
+    }
+    scenario.kernel_counted_of_one_that_runs(75 * MS, 0, 30 * MS);
+    scenario.ran(0, 0, 20 * MS, true);
+    scenario.release(100 * MS, 0);
+    scenario.end(200 * MS)
+}
+
+#[test]
+fn a_thread_that_only_ungil_has_stopped_did_not_sleep() {
+    assert_eq!(not_run(&told_of_its_middle(0)), [None], "the rest it may have slept");
+    let report = told_of_its_middle(2 * MS);
+    let hold = &gil(&report).long_holds[0];
+    assert_eq!((hold.cpu_ms, hold.not_run_ms, hold.stopped_ms), (Some(20.0), Some(78.0), 2.0));
+}
+
+#[test]
+fn a_thread_that_was_stopped_and_seen_asleep_has_slept() {
+    let mut scenario = Scenario::new(1);
+    scenario.acquire(0, 0);
+    scenario.kernel_counted(MS, 0, 0);
+    scenario.stopped(30 * MS, 0, 2 * MS);
+    scenario.kernel_counted(99 * MS, 0, 10 * MS);
+    scenario.ran(0, 0, 20 * MS, true);
+    scenario.release(100 * MS, 0);
+    let report = scenario.end(200 * MS);
+    let hold = &gil(&report).long_holds[0];
+    assert_eq!((hold.cpu_ms, hold.not_run_ms, hold.stopped_ms), (Some(20.0), Some(10.0), 2.0));
+}
+
+#[test]
+fn a_stop_takes_no_more_of_a_hold_than_is_left() {
+    let mut scenario = Scenario::new(1);
+    scenario.acquire(0, 0);
+    scenario.stopped(30 * MS, 0, 90 * MS);
+    scenario.ran(0, 0, 95 * MS, false);
+    scenario.release(100 * MS, 0);
+    let report = scenario.end(200 * MS);
+    let hold = &gil(&report).long_holds[0];
+    assert_eq!((hold.not_run_ms, hold.stopped_ms), (Some(5.0), 0.0));
+}
+
 #[test]
 fn what_a_limit_did_is_told_of_its_process() {
     let mut scenario = Scenario::new(1);

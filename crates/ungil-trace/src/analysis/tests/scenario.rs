@@ -136,10 +136,19 @@ impl Scenario {
         self.event(from_ns + cpu_ns, thread, kind);
     }
 
-    /// What the kernel has counted for a thread.
+    /// What the kernel has counted for a thread that sleeps.
     pub fn kernel_counted(&mut self, at_ns: u64, thread: u32, delayed_ns: u64) {
+        self.counted(at_ns, thread, delayed_ns, false);
+    }
+
+    /// The same of one that runs, or wants to.
+    pub fn kernel_counted_of_one_that_runs(&mut self, at_ns: u64, thread: u32, delayed_ns: u64) {
+        self.counted(at_ns, thread, delayed_ns, true);
+    }
+
+    fn counted(&mut self, at_ns: u64, thread: u32, delayed_ns: u64, runnable: bool) {
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);
-        let count = KernelCount { at_ns, ran_ns: 0, delayed_ns, runnable: false };
+        let count = KernelCount { at_ns, ran_ns: 0, delayed_ns, runnable };
         self.analysis.push(&Record::KernelCount { thread, count });
     }
 
@@ -182,6 +191,7 @@ pub fn process(id: u32) -> Record {
         python: "3.13.0".to_owned(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })
 }
 

@@ -48,6 +48,23 @@ fn imports_that_are_told_after_the_second_thread_are_set_apart_too() {
 }
 
 #[test]
+fn who_wanted_the_gil_is_told_with_and_without_the_startup() {
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, 1_000 * MS, 0);
+    scenario.start(1, 1_000 * MS);
+    scenario.acquire(1_000 * MS, 1);
+    scenario.wait(1_000 * MS, 0);
+    scenario.release(1_500 * MS, 1);
+    scenario.acquire(1_500 * MS, 0);
+    scenario.release(1_500 * MS, 0);
+    let report = scenario.end(2_000 * MS);
+    assert_close(gil(&report).wanting_mean, (1.5 + 0.5) / 2.0);
+    assert_close(gil(&report).wanting_busy_mean, 0.5 + 0.5);
+    let text = &report.findings[0].text;
+    assert!(text.contains("1.0 threads wanted it on average"), "{text}");
+}
+
+#[test]
 fn a_process_with_one_thread_has_no_startup() {
     let mut scenario = Scenario::new(1);
     scenario.hold(0, 900 * MS, 0);

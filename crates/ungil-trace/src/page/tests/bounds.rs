@@ -89,6 +89,7 @@ fn of_five_hundred_processes_those_that_waited_most_have_a_timeline() {
             python: "3.13.0".into(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         }));
         for thread in 0..2 {
             records.push(Record::ThreadStarted {
@@ -187,6 +188,7 @@ fn a_server_that_forks_for_each_request_is_bounded() {
             python: String::new(),
             not_recorded: None,
             ran_before: false,
+            processors: None,
         }));
         let name = String::new();
         let tid = 10 + number;

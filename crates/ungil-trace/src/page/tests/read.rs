@@ -134,6 +134,7 @@ pub(super) fn begun(threads: u32) -> Vec<Record> {
         python: "3.13.0".into(),
         not_recorded: None,
         ran_before: false,
+        processors: None,
     })];
     records.extend((0..threads).map(|number| Record::ThreadStarted {
         thread: ThreadId(number),
