@@ -8,7 +8,7 @@ use ungil_simulate::Demand;
 use ungil_trace::Record;
 use ungil_trace::analysis::Analysis;
 use ungil_trace::record::{
-    Doing, Frame, Park, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+    Doing, Frame, NativeFrame, Park, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
 };
 use ungil_trace::report::Report;
 
@@ -80,6 +80,11 @@ impl Story {
         self.event(at_ns, thread, Happened::DropRequest);
     }
 
+    /// The kernel ran a thread for so long of a hold that began then.
+    pub fn ran_of_hold(&mut self, from_ns: u64, thread: u32, cpu_ns: u64) {
+        self.event(from_ns + cpu_ns, thread, Happened::Ran);
+    }
+
     /// A look at a thread that holds.
     pub fn held(&mut self, at_ns: u64, thread: u32, stack: &[&str]) {
         self.look(at_ns, thread, Doing::Held { waiters: 1 }, stack);
@@ -125,6 +130,20 @@ impl Story {
             waker_stack: 0,
         };
         self.records.push(Record::Parked { thread: ThreadId(thread), park });
+    }
+
+    /// A look at a thread that holds, in native functions, innermost first.
+    pub fn native(&mut self, at_ns: u64, thread: u32, symbols: &[&str]) {
+        let frame = |symbol: &&str| NativeFrame {
+            symbol: (*symbol).to_owned(),
+            method: String::new(),
+            library: "/usr/lib/libpython3.13.so.1.0".to_owned(),
+        };
+        let native = Some(symbols.iter().map(frame).collect());
+        let frames =
+            vec![Frame { function: "fill".to_owned(), file: "app.py".to_owned(), line: 7 }];
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.records.push(Record::Stack { thread, at_ns, frames, native });
     }
 
     /// Its user's own libraries.
