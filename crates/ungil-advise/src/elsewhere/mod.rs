@@ -11,7 +11,7 @@ mod calls;
 mod nothing;
 
 use crate::advice::Advice;
-use sight::Sight;
+pub use sight::Sight;
 use ungil_trace::report::Report;
 
 /// Causes told at most.

@@ -235,10 +235,10 @@ impl<'a> Pool<'a> {
     fn evidence(&self, sight: &Sight) -> Vec<Evidence> {
         let made = |what: &str, value| Evidence::made(what, value, Unit::Seconds);
         vec![
+            made("time that its threads were at that line, summed", self.worst_s),
             made("observed time of its threads, summed", self.known_s),
             made("lifetime of its threads, summed", self.lived_s),
             made("time that they waited for work, summed", self.idle_s),
-            made("time that they were at that line, summed", self.worst_s),
             sight.evidence(self.worst, "time of the thread that was there longest", "total_s"),
         ]
     }

@@ -43,6 +43,44 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
     assert_eq!(advice.confidence.level, Sure::High);
 }
 
+/// A convoy of 2 s, after whose end other threads are in this call ten times for 150 ms each.
+fn convoy_and(threads: &[&'static str], innermost: &str, outermost: &str, looks: u64) -> Told {
+    let mut story = Story::convoy_of(threads);
+    for thread in (2..).take(threads.len()) {
+        for round in 0..looks {
+            let at_ns = (2_010 + 151 * round) * MS;
+            story.acquire(at_ns, thread);
+            story.release(at_ns + MS / 2, thread);
+            story.off(at_ns + 75 * MS, thread, ("clock_nanosleep", ""), &[innermost, outermost]);
+        }
+        story.acquire((2_010 + 151 * looks) * MS, thread);
+        story.release((2_010 + 151 * looks) * MS + 10, thread);
+    }
+    story.end((2_011 + 151 * looks) * MS)
+}
+
+#[test]
+fn a_call_that_blocks_a_loop_comes_first_only_if_that_takes_longer_than_threads_wait() {
+    let cause = |looks| {
+        let told = convoy_and(&["loop"], "nap app.py", BASE, looks);
+        assert!(told.advised.advice.iter().any(|it| it.cause == Some(Cause::BlockedEventLoop)));
+        told.advised.advice[0].cause
+    };
+    assert_eq!(cause(3), None, "0.45 s of 1 s");
+    assert_eq!(cause(10), Some(Cause::BlockedEventLoop));
+}
+
+#[test]
+fn an_exhausted_pool_comes_first_if_that_takes_longer_than_threads_wait_for_a_gil_seldom_contended()
+{
+    let told = convoy_and(&["pool_0", "pool_1"], "nap app.py", WORKER, 40);
+    assert_eq!(first(&told).cause, Some(Cause::ExhaustedPool), "{:?}", texts(&told));
+    assert!(told.kinds().contains(&Kind::Policy));
+    let told = convoy_and(&["pool_0", "pool_1"], "nap app.py", WORKER, 14);
+    assert_eq!(told.kinds()[0], Kind::Policy, "{:?}", texts(&told));
+    assert_eq!(told.advised.advice.last().unwrap().cause, Some(Cause::ExhaustedPool));
+}
+
 #[test]
 fn what_to_await_instead_is_of_the_library_that_the_loop_is_of() {
     let code = |innermost: &str, call| {

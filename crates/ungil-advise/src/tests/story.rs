@@ -170,7 +170,13 @@ impl Story {
 
     /// A thread that computes and another that does little and often, for two seconds.
     pub fn convoy() -> Self {
-        let mut story = Self::of(&["MainThread", "builder"]);
+        Self::convoy_of(&[])
+    }
+
+    /// The same in a process that has other threads, too.
+    pub fn convoy_of(others: &[&'static str]) -> Self {
+        let names = [&["MainThread", "builder"], others].concat();
+        let mut story = Self::of(&names);
         story.acquire(0, 1);
         for round in 1..200 {
             let at_ns = round * 10 * MS;
