@@ -53,6 +53,8 @@ pub enum Kind {
     SwitchInterval,
     /// Use fewer threads.
     FewerThreads,
+    /// Let the garbage collector look at less, or less often.
+    FewerCollections,
     /// Run a function in another process.
     ToAProcess,
     /// Let go of the GIL in one's own compiled code.
@@ -211,11 +213,12 @@ pub struct Evidence {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Policy,
         Self::Priority,
         Self::SwitchInterval,
         Self::FewerThreads,
+        Self::FewerCollections,
         Self::ToAProcess,
         Self::LetGo,
         Self::FreeThreaded,

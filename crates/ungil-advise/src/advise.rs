@@ -48,12 +48,26 @@ fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
             matches!(worst, Some(Evidence::Descheduled { .. }))
         }
         // All that the loop has to do waits as long as it is blocked.
-        Some(Cause::BlockedEventLoop) => {
-            let waits = report.findings.iter().filter(|it| scene::is_about_waits(it));
-            let waited_s = waits.map(|it| it.cost_s).fold(0.0, f64::max);
-            let seconds = advice.evidence.iter().filter(|it| it.unit == Unit::Seconds);
-            seconds.map(|it| it.value).fold(0.0, f64::max) > waited_s
+        Some(Cause::BlockedEventLoop) => takes_longer_than_waits(report, advice),
+        Some(Cause::ExhaustedPool) => {
+            !is_about_contended_gil(report, advice) && takes_longer_than_waits(report, advice)
         }
         _ => false,
     }
+}
+
+/// Whether threads were longer in what it is about than they waited for a GIL by any finding. The
+/// first time among its evidence is that one; those of the GIL come last.
+fn takes_longer_than_waits(report: &Report, advice: &Advice) -> bool {
+    let waits = report.findings.iter().filter(|it| scene::is_about_waits(it));
+    let waited_s = waits.map(|it| it.cost_s).fold(0.0, f64::max);
+    let took = advice.evidence.iter().find(|it| it.unit == Unit::Seconds);
+    took.is_some_and(|it| it.value > waited_s)
+}
+
+/// Whether threads wait for its GIL for so much of the time that it may well be the GIL.
+fn is_about_contended_gil(report: &Report, advice: &Advice) -> bool {
+    let place = (advice.subject.pid, advice.subject.gil);
+    elsewhere::Sight::all(report)
+        .any(|it| place == (Some(it.process.pid), Some(it.gil.gil)) && it.is_contended())
 }

@@ -17,7 +17,8 @@ pub struct Held<'a> {
 }
 
 /// The innermost function that was nearly always on the stack; if there is none, the one that was
-/// there most often of those that are not below all.
+/// there most often of those that are not below all. A generator expression or a lambda stands for
+/// the function that it is part of, which can be called by its name.
 pub fn held(thread: &ThreadReport) -> Option<Held<'_>> {
     let outermost = thread.held_in.iter().filter(|it| it.depth == 0);
     let all: u64 = outermost.map(|it| it.waiters).sum();
@@ -25,7 +26,12 @@ pub fn held(thread: &ThreadReport) -> Option<Held<'_>> {
         return None;
     }
     let share = |function: &HeldIn| (function.waiters as f64 / all as f64).min(1.0);
-    let places = || thread.held_in.iter().enumerate();
+    let can_be_called = |it: &&HeldIn| !name(it).ends_with('>');
+    let is_called = thread.held_in.iter().any(|it| can_be_called(&it));
+    let places = || {
+        let places = thread.held_in.iter().enumerate();
+        places.filter(move |(_, it)| !is_called || can_be_called(it))
+    };
     let inmost = places().filter(|(_, it)| share(it) >= MOST).max_by_key(|(_, it)| it.depth);
     let (place, function) = inmost.or_else(|| places().max_by_key(|(_, it)| it.waiters))?;
     Some(Held { function, place, share: share(function) })

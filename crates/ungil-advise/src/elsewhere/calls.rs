@@ -1,6 +1,6 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
-use super::sight::{Seen, Sight, Told, at, how_often, line};
+use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
 use ungil_trace::report::What;
@@ -9,6 +9,8 @@ use ungil_trace::report::What;
 const PART: f64 = 0.2;
 /// What is over in less is no incident.
 const LEAST_S: f64 = 0.2;
+/// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
+pub const RAN: f64 = 0.8;
 
 /// The worst line of each cause that matters, worst first; `told` are lines of which was told
 /// already. `has_children` says that the process has started others that compute: to wait for a
@@ -65,15 +67,33 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// How long the kernel ran its threads at that line, at most: as long as it ran them at all.
+    /// `None` for a line at which they did not want to run, and if it is not known of all of them.
+    fn ran_s(&self, sight: &Sight) -> Option<f64> {
+        if self.cause != Cause::Computing {
+            return None;
+        }
+        // A thread that had the GIL ran.
+        let ran_s = |&place: &usize| sight.thread(place).cpu_s.filter(|cpu_s| *cpu_s > 0.0);
+        self.threads.iter().map(ran_s).sum()
+    }
+
     fn advice(mut self, sight: &Sight) -> Advice {
         let Self { cause, worst, total_s, gaps, samples, longest_ms, .. } = self;
-        let what = super::sight::doing(worst.off);
+        let ran_s = self.ran_s(sight).filter(|ran_s| *ran_s < RAN * total_s);
+        let what = match ran_s {
+            None => doing(worst.off),
+            Some(_) => "wanted to run without the GIL".to_owned(),
+        };
+        let got = ran_s.map_or_else(String::new, |ran_s| {
+            format!(", and got a processor for {} at most", words::length(ran_s))
+        });
         let threads = match self.threads[..] {
             [only] => format!("thread {}", sight.thread(only).name),
             _ => words::count(self.threads.len() as u64, "thread"),
         };
         let text = format!(
-            "{threads} {what} at {} for {} in all{}",
+            "{threads} {what} at {} for {} in all{}{got}",
             at(worst.off),
             words::length(total_s),
             how_often(gaps, samples, longest_ms),
@@ -92,6 +112,7 @@ impl<'a> Line<'a> {
                     match cause {
                         Cause::Lock => "which thread held the lock",
                         Cause::Network => "what the peer did meanwhile",
+                        Cause::Computing if ran_s.is_some() => "what ran in their place",
                         _ => "whether anything waited for them",
                     }
                 ),

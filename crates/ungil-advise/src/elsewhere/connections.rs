@@ -14,7 +14,7 @@ struct Library {
     code: &'static str,
 }
 
-const LIBRARIES: [Library; 4] = [
+const LIBRARIES: [Library; 5] = [
     Library {
         name: "SQLAlchemy",
         takes: ("sqlalchemy/pool/impl.py", "_do_get"),
@@ -35,9 +35,14 @@ const LIBRARIES: [Library; 4] = [
         takes: ("urllib3/connectionpool.py", "_get_conn"),
         code: "PoolManager(maxsize=..., block=True)",
     },
+    Library {
+        name: "httpx",
+        takes: ("httpcore/_sync/connection_pool.py", "wait_for_connection"),
+        code: "httpx.Client(limits=httpx.Limits(max_connections=...))",
+    },
 ];
 /// Files through which a thread waits there.
-const WAITS: [&str; 2] = ["threading.py", "queue.py"];
+const WAITS: [&str; 3] = ["threading.py", "queue.py", "httpcore/_synchronization.py"];
 /// What takes less than this part (of 1) of the time is not what a program waits for.
 const PART: f64 = 0.2;
 /// What is over in less is no incident.

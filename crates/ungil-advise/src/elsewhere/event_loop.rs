@@ -4,7 +4,7 @@ use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Sure};
 use crate::functions::short;
 use ungil_trace::analysis::words;
-use ungil_trace::report::What;
+use ungil_trace::report::{OffGil, What};
 
 /// From this length on asyncio itself calls a callback slow (`loop.slow_callback_duration`).
 const SLOW_MS: f64 = 100.0;
@@ -40,7 +40,7 @@ pub fn find(sight: &Sight) -> Option<Advice> {
         Told {
             text,
             frame: line(off).cloned(),
-            code: Some(code(off.what).to_owned()),
+            code: Some(code(off).to_owned()),
             sure: Sure::High,
             because: format!(
                 "in these gaps, looks found the thread in {}, which the loop's own code had called",
@@ -55,8 +55,14 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     ))
 }
 
-fn code(what: What) -> &'static str {
-    match what {
+fn code(off: &OffGil) -> &'static str {
+    let is_trio = off.stack.iter().any(|frame| frame.contains("/trio/_core/_run.py"));
+    match off.what {
+        What::Sleep if is_trio => "await trio.sleep(seconds)  # instead of time.sleep(seconds)",
+        What::Lock | What::Thread if is_trio => {
+            "async with trio.Lock(): ...  # or: await trio.to_thread.run_sync(function, ...)"
+        }
+        _ if is_trio => "await trio.to_thread.run_sync(function, ...)  # or use a library for trio",
         What::Sleep => "await asyncio.sleep(seconds)  # instead of time.sleep(seconds)",
         What::Lock | What::Thread => {
             "async with asyncio.Lock(): ...  # or: await asyncio.to_thread(function, ...)"

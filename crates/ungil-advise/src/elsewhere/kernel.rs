@@ -8,12 +8,14 @@ use ungil_trace::report::{Evidence as Found, ProcessReport, Report};
 /// A CPU limit that stops a process for this part (of 1) of its life is felt.
 const PART: f64 = 0.1;
 
-/// What the kernel did to threads that wanted to run.
-pub fn find(report: &Report) -> Option<Advice> {
-    of_finding(report).or_else(|| of_limit(report))
+/// What the kernel did to threads that wanted to run; `gil_is_limit` if they waited for one that it
+/// ran, too.
+pub fn find(report: &Report, gil_is_limit: bool) -> Option<Advice> {
+    let begins = if gil_is_limit { "it is not only the GIL" } else { "it is not the GIL" };
+    of_finding(report, begins).or_else(|| of_limit(report, begins))
 }
 
-fn of_finding(report: &Report) -> Option<Advice> {
+fn of_finding(report: &Report, begins: &str) -> Option<Advice> {
     let mut findings = report.findings.iter().enumerate();
     let (number, finding, not_run_s, limited) =
         findings.find_map(|(number, finding)| match finding.evidence {
@@ -42,7 +44,7 @@ fn of_finding(report: &Report) -> Option<Advice> {
     Some(Advice {
         kind: Kind::NotTheGil,
         cause: Some(cause),
-        text: format!("it is not the GIL: {what}, {} in all", words::length(not_run_s)),
+        text: format!("{begins}: {what}, {} in all", words::length(not_run_s)),
         subject: Subject {
             pid: finding.pid,
             gil: finding.gil,
@@ -64,7 +66,7 @@ fn of_finding(report: &Report) -> Option<Advice> {
 }
 
 /// A limit under which nobody waited for the GIL: the process as a whole stood still.
-fn of_limit(report: &Report) -> Option<Advice> {
+fn of_limit(report: &Report, begins: &str) -> Option<Advice> {
     let stopped_s = |process: &ProcessReport| process.throttled.map_or(0.0, |it| it.stopped_s);
     let processes = report.processes.iter().enumerate();
     let (number, process) = processes
@@ -79,7 +81,7 @@ fn of_limit(report: &Report) -> Option<Advice> {
         kind: Kind::NotTheGil,
         cause: Some(Cause::CpuLimit),
         text: format!(
-            "it is not the GIL: the CPU limit of its control group stopped the programs in it {}, \
+            "{begins}: the CPU limit of its control group stopped the programs in it {}, \
              for {} summed over processors; raise the limit, or give them less work",
             words::count(throttled.times, "time"),
             words::length(throttled.stopped_s),

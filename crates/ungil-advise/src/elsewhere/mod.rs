@@ -11,7 +11,7 @@ mod calls;
 mod nothing;
 
 use crate::advice::Advice;
-use sight::Sight;
+pub use sight::Sight;
 use ungil_trace::report::Report;
 
 /// Causes told at most.
@@ -21,7 +21,7 @@ const TOLD: usize = 3;
 /// look at first; otherwise there is always something to say.
 pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
     let sights = || Sight::all(report);
-    let mut found: Vec<Advice> = kernel::find(report).into_iter().collect();
+    let mut found: Vec<Advice> = kernel::find(report, gil_is_limit).into_iter().collect();
     for sight in sights() {
         found.extend(event_loop::find(&sight));
         found.extend(connections::find(&sight));

@@ -5,6 +5,7 @@
 //! The threads of a pool are those that run its loop. One that hands work to a pool, or waits for
 //! its results, is none, nor is a process of a pool of processes.
 
+use super::calls::RAN;
 use super::sight::{Seen, Sight, Told, at, doing, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{is_in, is_of};
@@ -13,12 +14,19 @@ use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, Processors, ThreadReport, What};
 
 /// The loops in which the threads of a pool wait for work and do it, as file and function.
-const LOOPS: [(&str, &str); 5] = [
+const LOOPS: [(&str, &str); 6] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("multiprocessing/pool.py", "worker"),
     ("anyio/_backends/_asyncio.py", "run"),
+    ("trio/_core/_thread_cache.py", "_work"),
     ("waitress/task.py", "handler_thread"),
     ("cheroot/workers/threadpool.py", "run"),
+];
+/// Where a thread waits for the result of what it gave to a pool.
+const RESULTS: [(&str, &str); 3] = [
+    ("concurrent/futures/_base.py", "result"),
+    ("concurrent/futures/_base.py", "wait"),
+    ("multiprocessing/pool.py", "wait"),
 ];
 /// Of a pool that is exhausted at least this part (of 1) of what its threads did is known,
 const KNOWN: f64 = 0.5;
@@ -26,18 +34,19 @@ const KNOWN: f64 = 0.5;
 const IDLE: f64 = 0.1;
 /// and in their work they waited, or computed without the GIL, for at least this part.
 const PART: f64 = 0.5;
-/// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
-const RAN: f64 = 0.8;
 /// Threads that kept this part (of 1) of the processors busy that their process may use left none.
 const BUSY: f64 = 0.8;
 /// What is over in less than this is no incident.
 const LEAST_S: f64 = 0.2;
 
-/// The pool that was longest exhausted.
+/// The pool that was longest exhausted. A pool whose threads wait for the results of another one is
+/// not where the work stands still, as long as there is that other one.
 pub fn find(sight: &Sight) -> Option<Advice> {
     let all = groups(&sight.gil.threads);
     let pools = all.into_iter().filter_map(|group| Pool::of(sight, &group.threads));
-    let pool = pools.max_by(|a, b| a.known_s.total_cmp(&b.known_s))?;
+    let pool = pools.max_by(|a, b| {
+        b.waits_for_results().cmp(&a.waits_for_results()).then(a.known_s.total_cmp(&b.known_s))
+    })?;
     Some(if pool.computes { pool.busy(sight) } else { pool.exhausted(sight) })
 }
 
@@ -117,11 +126,18 @@ impl<'a> Pool<'a> {
         let count = self.threads.len();
         let text = format!("the pool of {} is exhausted: {}", self.name(sight), self.did());
         let mut evidence = self.evidence(sight);
-        let waiting = sight.seen().filter(|seen| waits_for_result(seen.off));
+        let waiting = sight
+            .seen()
+            .filter(|seen| waits_for_result(seen.off) && !self.threads.contains(&seen.thread));
         let waiting = waiting.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s));
         if let Some(seen) = waiting {
             evidence.push(sight.evidence(seen, "another thread waited for a result", "total_s"));
         }
+        let (sure, who) = if self.waits_for_results() {
+            (Sure::Medium, ", nor who works on what they wait for")
+        } else {
+            (Sure::High, "")
+        };
         sight.not_the_gil(Cause::ExhaustedPool, &self.threads, Told {
             text,
             frame: line(self.worst.off).cloned(),
@@ -129,12 +145,18 @@ impl<'a> Pool<'a> {
                 "ThreadPoolExecutor(max_workers=...)  # more than {count}, if what they wait for \
                  can serve more at once; or: ungil.fanout.fanout(function, items)"
             )),
-            sure: Sure::High,
-            because: "a thread without work waits for some, and these rarely did; the trace does \
-                      not show the queue of the pool"
-                .to_owned(),
+            sure,
+            because: format!(
+                "a thread without work waits for some, and these rarely did; the trace does not \
+                 show the queue of the pool{who}"
+            ),
             evidence,
         })
+    }
+
+    /// Whether its threads mostly wait for what others work on.
+    fn waits_for_results(&self) -> bool {
+        waits_for_result(self.worst.off)
     }
 
     /// Its threads compute side by side: that takes processors, and not threads.
@@ -237,10 +259,10 @@ impl<'a> Pool<'a> {
     fn evidence(&self, sight: &Sight) -> Vec<Evidence> {
         let made = |what: &str, value| Evidence::made(what, value, Unit::Seconds);
         vec![
+            made("time that its threads were at that line, summed", self.worst_s),
             made("observed time of its threads, summed", self.known_s),
             made("lifetime of its threads, summed", self.lived_s),
             made("time that they waited for work, summed", self.idle_s),
-            made("time that they were at that line, summed", self.worst_s),
             sight.evidence(self.worst, "time of the thread that was there longest", "total_s"),
         ]
     }
@@ -262,9 +284,6 @@ fn is_worker(thread: &ThreadReport) -> bool {
 }
 
 fn waits_for_result(off: &OffGil) -> bool {
-    let is_result = |frame: &String| {
-        frame.contains("concurrent/futures/_base.py")
-            && frame.split(" (").next().is_some_and(|function| function.ends_with("result"))
-    };
+    let is_result = |frame: &String| RESULTS.iter().any(|it| is_of(frame, *it));
     off.what == What::Thread && off.stack.iter().take(4).any(is_result)
 }

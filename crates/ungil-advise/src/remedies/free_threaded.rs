@@ -8,12 +8,14 @@ use ungil_simulate::{Gil, Rules};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{Processors, What};
 
+/// A lock that fewer looks have found may be one that a thread waits for once.
+const LEAST_LOOKS: u64 = 3;
 /// The build that is not experimental.
 const PYTHON: &str = "python3.14t";
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
-    if scene.process.free_threaded.is_some() {
+    if scene.process.free_threaded.is_some() || ward.is_about_collections() {
         return None;
     }
     let rests_on = format!(
@@ -24,7 +26,9 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let threads = scene.gil.threads.iter().enumerate();
     let locks = threads.flat_map(|(place, thread)| {
         let places = thread.off_gil.iter().enumerate();
-        let locks = places.filter(|(_, it)| it.what == What::Lock && it.user_frame.is_some());
+        let locks = places.filter(|(_, it)| {
+            it.what == What::Lock && it.user_frame.is_some() && it.gaps + it.samples >= LEAST_LOOKS
+        });
         locks.map(move |(number, it)| (place, number, it))
     });
     let worst = locks.max_by(|(_, _, a), (_, _, b)| a.total_s.total_cmp(&b.total_s));

@@ -5,6 +5,7 @@ mod policy;
 mod priority;
 mod switch_interval;
 mod fewer_threads;
+mod fewer_collections;
 mod to_a_process;
 mod let_go;
 mod free_threaded;
@@ -33,11 +34,12 @@ struct Ward<'a> {
 }
 
 /// All remedies. Each tries out its own changes, so they can be tried side by side.
-const REMEDIES: [fn(&Ward) -> Option<Advice>; 7] = [
+const REMEDIES: [fn(&Ward) -> Option<Advice>; 8] = [
     policy::find,
     priority::find,
     switch_interval::find,
     fewer_threads::find,
+    fewer_collections::find,
     to_a_process::find,
     let_go::find,
     free_threaded::find,

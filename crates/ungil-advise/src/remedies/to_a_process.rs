@@ -10,6 +10,9 @@ use ungil_trace::analysis::words;
 const ALL: f64 = 0.8;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
+    if ward.is_about_collections() {
+        return None;
+    }
     let scene = &ward.scene;
     let culprits = &scene.culprits;
     let &worst = culprits.first()?;

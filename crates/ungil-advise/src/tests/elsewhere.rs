@@ -43,6 +43,57 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
     assert_eq!(advice.confidence.level, Sure::High);
 }
 
+/// A convoy of 2 s, after whose end other threads are in this call ten times for 150 ms each.
+fn convoy_and(threads: &[&'static str], innermost: &str, outermost: &str, looks: u64) -> Told {
+    let mut story = Story::convoy_of(threads);
+    for thread in (2..).take(threads.len()) {
+        for round in 0..looks {
+            let at_ns = (2_010 + 151 * round) * MS;
+            story.acquire(at_ns, thread);
+            story.release(at_ns + MS / 2, thread);
+            story.off(at_ns + 75 * MS, thread, ("clock_nanosleep", ""), &[innermost, outermost]);
+        }
+        story.acquire((2_010 + 151 * looks) * MS, thread);
+        story.release((2_010 + 151 * looks) * MS + 10, thread);
+    }
+    story.end((2_011 + 151 * looks) * MS)
+}
+
+#[test]
+fn a_call_that_blocks_a_loop_comes_first_only_if_that_takes_longer_than_threads_wait() {
+    let cause = |looks| {
+        let told = convoy_and(&["loop"], "nap app.py", BASE, looks);
+        assert!(told.advised.advice.iter().any(|it| it.cause == Some(Cause::BlockedEventLoop)));
+        told.advised.advice[0].cause
+    };
+    assert_eq!(cause(3), None, "0.45 s of 1 s");
+    assert_eq!(cause(10), Some(Cause::BlockedEventLoop));
+}
+
+#[test]
+fn an_exhausted_pool_comes_first_if_that_takes_longer_than_threads_wait_for_a_gil_seldom_contended()
+{
+    let told = convoy_and(&["pool_0", "pool_1"], "nap app.py", WORKER, 40);
+    assert_eq!(first(&told).cause, Some(Cause::ExhaustedPool), "{:?}", texts(&told));
+    assert!(told.kinds().contains(&Kind::Policy));
+    let told = convoy_and(&["pool_0", "pool_1"], "nap app.py", WORKER, 14);
+    assert_eq!(told.kinds()[0], Kind::Policy, "{:?}", texts(&told));
+    assert_eq!(told.advised.advice.last().unwrap().cause, Some(Cause::ExhaustedPool));
+}
+
+#[test]
+fn what_to_await_instead_is_of_the_library_that_the_loop_is_of() {
+    let code = |innermost: &str, call| {
+        let mut story = Story::of(&["MainThread"]);
+        let trio = "unrolled_run /x/site-packages/trio/_core/_run.py";
+        off(&mut story, 0, 150 * MS, (call, "socket"), &[innermost, "handle app.py", trio]);
+        first(&story.end(1_600 * MS)).action.code.clone().unwrap()
+    };
+    assert!(code("fetch app.py", "clock_nanosleep").starts_with("await trio.sleep(seconds)"));
+    assert!(code("fetch app.py", "recvfrom").starts_with("await trio.to_thread.run_sync("));
+    assert!(code("wait ~threading.py", "futex").starts_with("async with trio.Lock()"));
+}
+
 #[test]
 fn a_loop_that_waits_for_something_to_do_is_no_cause() {
     let mut story = Story::of(&["MainThread"]);
@@ -226,6 +277,94 @@ fn where_a_pool_that_computes_lacks_processors_more_threads_are_no_help() {
                 would not help";
     assert!(advice.text.contains(says), "{}", advice.text);
     assert_eq!((advice.cause, advice.confidence.level), (Some(Cause::Computing), Sure::High));
+}
+
+#[test]
+fn of_pools_that_wait_for_each_other_the_one_at_which_the_work_stands_still_is_told() {
+    let names = ["MainThread", "inner_0", "outer_0", "outer_1"];
+    let worker = ["run ~concurrent/futures/thread.py", WORKER];
+    let fetches = ["fetch app.py", worker[0], worker[1]];
+    let result = ["Condition.wait ~threading.py", "Future.result ~concurrent/futures/_base.py"];
+    let waits = [&result[..], &["handle app.py"], &worker].concat();
+    let mut story = Story::of(&names);
+    off(&mut story, 1, 150 * MS, ("recvfrom", "socket"), &fetches);
+    (2..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &waits));
+    let told = story.end(1_510 * MS);
+    assert!(first(&told).text.contains("the pool of inner_0 is exhausted"), "{:?}", texts(&told));
+    assert_eq!(first(&told).confidence.level, Sure::High);
+    let evidence = &first(&told).evidence;
+    assert!(evidence.iter().any(|it| it.what == "another thread waited for a result"));
+
+    // Where nobody is seen at that work, it is not sure that more threads help.
+    let mut story = Story::of(&names);
+    off(&mut story, 1, 150 * MS, ("futex", ""), &[WORKER]);
+    (2..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &waits));
+    let told = story.end(1_510 * MS);
+    assert!(first(&told).text.contains("the pool of outer_0 is exhausted"), "{:?}", texts(&told));
+    assert_eq!(first(&told).confidence.level, Sure::Medium);
+}
+
+#[test]
+fn a_line_at_which_threads_wanted_to_run_tells_for_how_long_they_got_a_processor() {
+    let says = |ran_ns| {
+        let mut story = Story::of(&["MainThread", "saver"]);
+        off(&mut story, 1, 150 * MS, ("computing", ""), &["save app.py"]);
+        story.ran(1, ran_ns);
+        first(&story.end(1_510 * MS)).text.clone()
+    };
+    let lacked = "thread saver wanted to run without the GIL at save (app.py:7) for 1.5 s in all in \
+                  10 looks, the longest 150 ms, and got a processor for 26 ms at most";
+    assert!(says(26 * MS).contains(lacked), "{}", says(26 * MS));
+    let ran =
+        "thread saver ran without the GIL, in native code or in the kernel at save (app.py:7)";
+    assert!(says(1_500 * MS).contains(ran), "{}", says(1_500 * MS));
+}
+
+#[test]
+fn a_pool_of_connections_of_httpx_is_exhausted_if_threads_wait_for_one() {
+    let core = "/x/site-packages/httpcore/";
+    let stack = [
+        "Condition.wait ~threading.py",
+        "Event.wait ~threading.py",
+        &format!("Event.wait {core}_synchronization.py"),
+        &format!("PoolRequest.wait_for_connection {core}_sync/connection_pool.py"),
+        &format!("ConnectionPool.handle_request {core}_sync/connection_pool.py"),
+        "query app.py",
+    ];
+    let mut story = Story::of(&["MainThread", "web-0", "web-1"]);
+    (1..3).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &stack));
+    let told = story.end(1_510 * MS);
+    let says =
+        "a connection pool of httpx is exhausted: 2 threads waited for a connection at query";
+    assert!(first(&told).text.contains(says), "{:?}", texts(&told));
+}
+
+/// Two threads that compute in turns of 24 ms, of which the kernel runs each so long.
+fn computing_beside_others(cpu_ns: u64) -> Told {
+    let mut story = Story::of(&["MainThread", "worker"]);
+    for turn in 0..80 {
+        let (at_ns, thread) = (turn * 24 * MS, u32::try_from(turn % 2).unwrap());
+        story.acquire(at_ns, thread);
+        if turn == 0 {
+            story.wait(MS, 1);
+        }
+        story.ask(at_ns + 6 * MS, 1 - thread);
+        story.ran_of_hold(at_ns, thread, cpu_ns);
+        story.forced(at_ns + 24 * MS - 10, thread);
+        story.wait(at_ns + 24 * MS - 5, thread);
+    }
+    story.end(80 * 24 * MS)
+}
+
+#[test]
+fn where_holders_lack_processors_the_gil_is_no_cause_unless_it_is_the_limit_besides() {
+    let told = computing_beside_others(2 * MS);
+    assert!(first(&told).text.starts_with("it is not the GIL: something"), "{:?}", texts(&told));
+    assert_eq!(told.advised.advice.len(), 1, "{:?}", texts(&told));
+    let told = computing_beside_others(10 * MS);
+    let begins = "it is not only the GIL: something";
+    assert!(first(&told).text.starts_with(begins), "{:?}", texts(&told));
+    assert!(told.kinds().contains(&Kind::ToAProcess), "{:?}", texts(&told));
 }
 
 /// The frames of a thread that waits for a connection of `SQLAlchemy`, without its own.

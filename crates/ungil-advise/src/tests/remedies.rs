@@ -137,6 +137,11 @@ fn of_many_threads_that_fill_the_gil_few_would_do() {
 
 /// A thread keeps the GIL for 200 ms at a time, three times.
 fn keeps(libraries: &[&str]) -> Story {
+    keeps_in(libraries, &[])
+}
+
+/// The same, where that is seen in these functions.
+fn keeps_in(libraries: &[&str], symbols: &[&str]) -> Story {
     let mut story = Story::of(&["MainThread", "native"]);
     story.libraries(libraries);
     for round in 0..3 {
@@ -144,6 +149,9 @@ fn keeps(libraries: &[&str]) -> Story {
         story.acquire(at_ns, 1);
         story.wait(at_ns + MS, 0);
         story.ask(at_ns + 6 * MS, 0);
+        if !symbols.is_empty() {
+            story.native(at_ns + 50 * MS, 1, symbols);
+        }
         story.forced(at_ns + 200 * MS, 1);
         story.acquire(at_ns + 200 * MS + 10_000, 0);
         story.release(at_ns + 201 * MS, 0);
@@ -159,6 +167,35 @@ fn compiled_code_is_told_to_let_go_only_where_it_is_the_users_own() {
     assert!(advice.action.code.as_deref().unwrap().contains("Py_BEGIN_ALLOW_THREADS"));
     assert!(advice.confidence.level >= Sure::Medium);
     assert!(keeps(&[]).end(1_200 * MS).of(Kind::LetGo).is_none());
+}
+
+#[test]
+fn a_garbage_collector_that_keeps_the_gil_gets_less_to_do_and_no_process() {
+    let collects = ["gc_collect_main", "_Py_HandlePending"];
+    let told = keeps_in(&[], &collects).end(1_200 * MS);
+    assert!(told.kinds().contains(&Kind::FewerCollections), "{:?}", told.kinds());
+    let advice = told.of(Kind::FewerCollections).unwrap();
+    assert!(advice.text.contains("it kept the GIL for 582 ms in 3 collections"), "{}", advice.text);
+    assert!(advice.action.code.as_deref().unwrap().contains("gc.freeze()"));
+    assert_eq!(advice.subject.function.as_deref(), Some("fill (app.py:7)"));
+    let gain = advice.gain.as_ref().unwrap();
+    assert!(gain.after < 0.5 * gain.before, "{gain:?}");
+    assert!(told.of(Kind::ToAProcess).is_none() && told.of(Kind::FreeThreaded).is_none());
+    let other = keeps_in(&[], &["sre_match", "_Py_HandlePending"]).end(1_200 * MS);
+    assert!(other.of(Kind::FewerCollections).is_none() && other.of(Kind::ToAProcess).is_some());
+}
+
+#[test]
+fn a_generator_expression_is_told_of_as_the_function_that_it_is_part_of() {
+    let mut story = Story::convoy();
+    for at_ms in 0..400 {
+        let stack = ["total.<locals>.<genexpr> app.py", "total app.py", "main app.py"];
+        story.held((1_996 + at_ms) * MS, 1, &stack);
+    }
+    let told = story.end(2_500 * MS);
+    let advice = told.of(Kind::ToAProcess).unwrap();
+    assert!(advice.text.starts_with("run total (app.py"), "{}", advice.text);
+    assert!(advice.action.code.as_deref().unwrap().contains("submit(total, ...)"));
 }
 
 #[test]

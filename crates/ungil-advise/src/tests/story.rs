@@ -8,7 +8,8 @@ use ungil_simulate::Demand;
 use ungil_trace::Record;
 use ungil_trace::analysis::Analysis;
 use ungil_trace::record::{
-    Doing, Frame, Park, Process, ProcessId, ProcessTotals, Processors, ThreadId, ThreadTotals,
+    Doing, Frame, NativeFrame, Park, Process, ProcessId, ProcessTotals, Processors, ThreadId,
+    ThreadTotals,
 };
 use ungil_trace::report::Report;
 
@@ -81,6 +82,11 @@ impl Story {
         self.event(at_ns, thread, Happened::DropRequest);
     }
 
+    /// The kernel ran a thread for so long of a hold that began then.
+    pub fn ran_of_hold(&mut self, from_ns: u64, thread: u32, cpu_ns: u64) {
+        self.event(from_ns + cpu_ns, thread, Happened::Ran);
+    }
+
     /// A look at a thread that holds.
     pub fn held(&mut self, at_ns: u64, thread: u32, stack: &[&str]) {
         self.look(at_ns, thread, Doing::Held { waiters: 1 }, stack);
@@ -128,6 +134,20 @@ impl Story {
         self.records.push(Record::Parked { thread: ThreadId(thread), park });
     }
 
+    /// A look at a thread that holds, in native functions, innermost first.
+    pub fn native(&mut self, at_ns: u64, thread: u32, symbols: &[&str]) {
+        let frame = |symbol: &&str| NativeFrame {
+            symbol: (*symbol).to_owned(),
+            method: String::new(),
+            library: "/usr/lib/libpython3.13.so.1.0".to_owned(),
+        };
+        let native = Some(symbols.iter().map(frame).collect());
+        let frames =
+            vec![Frame { function: "fill".to_owned(), file: "app.py".to_owned(), line: 7 }];
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.records.push(Record::Stack { thread, at_ns, frames, native });
+    }
+
     /// Its user's own libraries.
     pub fn libraries(&mut self, files: &[&str]) {
         let files = files.iter().map(|&file| file.to_owned()).collect();
@@ -158,7 +178,13 @@ impl Story {
 
     /// A thread that computes and another that does little and often, for two seconds.
     pub fn convoy() -> Self {
-        let mut story = Self::of(&["MainThread", "builder"]);
+        Self::convoy_of(&[])
+    }
+
+    /// The same in a process that has other threads, too.
+    pub fn convoy_of(others: &[&'static str]) -> Self {
+        let names = [&["MainThread", "builder"], others].concat();
+        let mut story = Self::of(&names);
         story.acquire(0, 1);
         for round in 1..200 {
             let at_ns = round * 10 * MS;

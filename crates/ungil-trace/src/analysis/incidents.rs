@@ -20,7 +20,7 @@ pub(super) struct Key {
 }
 
 /// Something wrong in a window.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Incident {
     pub(super) key: Key,
     /// What makes one window worse than another: the cost of the finding; where the GIL is just

@@ -50,7 +50,7 @@ const READS: [&str; 8] =
 
 /// The functions in which a thread waits for something to do, as file and function: the loops of
 /// pools and servers, and of the threads and processes that serve pools or watch over others.
-const IDLE: [(&str, &str); 24] = [
+const IDLE: [(&str, &str); 26] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("concurrent/futures/process.py", "_process_worker"),
     ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
@@ -70,11 +70,13 @@ const IDLE: [(&str, &str); 24] = [
     ("socketserver.py", "serve_forever"),
     ("asyncio/base_events.py", "_run_once"),
     ("anyio/_backends/_asyncio.py", "run"),
+    ("trio/_core/_thread_cache.py", "_work"),
     ("waitress/task.py", "handler_thread"),
     ("waitress/wasyncore.py", "poll"),
     ("asyncore.py", "poll"),
     ("asyncore.py", "poll2"),
     ("cheroot/workers/threadpool.py", "run"),
+    ("gunicorn/arbiter.py", "wait_for_signals"),
 ];
 /// The files through which such a function reads what is to be done from a pipe or a socket.
 const PIPES: [&str; 4] = [
@@ -114,13 +116,14 @@ const POLLERS: [(&str, &str); 18] = [
 /// The same of a poll for whatever its caller waits for.
 const SELECTOR: (&str, &str) = ("selectors.py", "select");
 /// And of functions that do nothing off the GIL but wait for a lock.
-const WAITERS: [(&str, &str); 6] = [
+const WAITERS: [(&str, &str); 7] = [
     ("threading.py", "wait"),
     ("threading.py", "join"),
     ("threading.py", "_wait_for_tstate_lock"),
     ("queue.py", "get"),
     ("queue.py", "put"),
     ("concurrent/futures/thread.py", "_worker"),
+    ("trio/_core/_thread_cache.py", "_work"),
 ];
 
 /// What a thread did, and whether it kept an event loop from going on.
@@ -410,7 +413,14 @@ mod tests {
     #[test]
     fn a_thread_that_a_look_finds_awake_where_it_can_only_wait_for_a_lock_does_that() {
         let worker = ["_worker ~concurrent/futures/thread.py", "run ~threading.py"];
-        assert_eq!(what("computing", "", &frames(&worker)), (What::Idle, false));
+        let trio = [
+            "WorkerThread._work /x/site-packages/trio/_core/_thread_cache.py",
+            "run ~threading.py",
+        ];
+        for call in ["futex", "computing"] {
+            assert_eq!(what(call, "", &frames(&worker)), (What::Idle, false));
+            assert_eq!(what(call, "", &frames(&trio)), (What::Idle, false));
+        }
         let get = ["Condition.wait ~threading.py", "Queue.get ~queue.py", "work app.py"];
         assert_eq!(what("computing", "", &frames(&get)), (What::Thread, false));
         // What the thread was to run may compute.

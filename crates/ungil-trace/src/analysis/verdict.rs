@@ -39,7 +39,7 @@ fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -
     let mut findings = wrong(tally, processes, worst);
     if findings.is_empty() {
         let mut nothing = findings::nothing(processes, &tally.notes);
-        let limit = limits.into_iter().max_by(|(_, a), (_, b)| a.cost_s.total_cmp(&b.cost_s));
+        let limit = limits.iter().cloned().max_by(|(_, a), (_, b)| a.cost_s.total_cmp(&b.cost_s));
         match limit {
             Some(limit) if !findings::is_limit(&nothing) => findings.push(in_window(limit)),
             limit => {
@@ -47,6 +47,9 @@ fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -
                 return vec![nothing];
             }
         }
+    } else if let Some(mut limit) = findings::limit_besides(processes, &findings) {
+        place(tally, &mut limit, processes, &limits);
+        findings.push(limit);
     }
     findings::mark_repeats(processes, &mut findings);
     findings::say_whose(processes, &mut findings);

@@ -3,6 +3,7 @@
 //! `/proc/PID/task/TID/syscall` has the number and the arguments of that call; it may be read by who
 //! may trace the process (`ptrace(2)`), as its memory may.
 
+use super::kernel_counts::is_at_one;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
@@ -88,14 +89,19 @@ const POLLS: [(i64, &str); 2] = [(libc::SYS_poll, "poll"), (libc::SYS_ppoll, "pp
 #[cfg(not(target_arch = "x86_64"))]
 const POLLS: [(i64, &str); 1] = [(libc::SYS_ppoll, "ppoll")];
 
-/// Asks what thread `tid` of process `pid` does.
-pub fn call_of(pid: u32, tid: u32) -> Call {
+/// Asks what thread `tid` of process `pid` does. `None` if it is on its way to one of `gils`, which
+/// are known by their addresses: no event tells of a wait for the mutex of a GIL, which is long where
+/// the kernel does not run the thread that has it.
+pub fn call_of(pid: u32, tid: u32, gils: &[u64]) -> Option<Call> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+    if is_at_one(gils, &text) {
+        return None;
+    }
     let on = |descriptor: u64| {
         let descriptor = u32::try_from(descriptor).ok()?;
         kind_of(&fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?.to_string_lossy())
     };
-    parse(&text, on, |address| first_of_poll(pid, address))
+    Some(parse(&text, on, |address| first_of_poll(pid, address)))
 }
 
 /// What `proc_pid_syscall` tells: `running`, or the number, the arguments and two addresses.
@@ -191,17 +197,47 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_waits_for_the_mutex_of_a_gil_waits_for_no_other_lock() {
+        let word = std::sync::atomic::AtomicU32::new(0);
+        let (address, pid) = (word.as_ptr() as u64, std::process::id());
+        let (tell, tids) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // SAFETY: it takes nothing.
+                tell.send(u32::try_from(unsafe { libc::gettid() }).unwrap()).unwrap();
+                while word.load(std::sync::atomic::Ordering::Acquire) == 0 {
+                    let no_time = std::ptr::null::<libc::timespec>();
+                    // SAFETY: the word lives until this thread has ended.
+                    unsafe {
+                        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, 0, no_time)
+                    };
+                }
+            });
+            let tid = tids.recv().unwrap();
+            // Until it sleeps it does other things.
+            while call_of(pid, tid, &[]).is_none_or(|call| call.name != "futex") {
+                std::thread::yield_now();
+            }
+            assert_eq!(call_of(pid, tid, &[address]), None);
+            assert!(call_of(pid, tid, &[address + 4]).is_some());
+            word.store(1, std::sync::atomic::Ordering::Release);
+            // SAFETY: the word lives until the thread has ended.
+            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+        });
+    }
+
+    #[test]
     fn a_thread_that_reads_from_a_pipe_is_seen_to() {
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         let reads = Call { name: "read".to_owned(), on: "pipe".to_owned() };
         // Until it has started it does other things.
-        while call_of(pid, pid) != reads {
+        while call_of(pid, pid, &[]).as_ref() != Some(&reads) {
             std::thread::yield_now();
         }
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert_eq!(call_of(pid, pid), Call::default());
+        assert_eq!(call_of(pid, pid, &[]), Some(Call::default()));
     }
 }

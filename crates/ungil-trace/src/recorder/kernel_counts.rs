@@ -68,7 +68,7 @@ fn sleeps_elsewhere(gils: &[u64], syscall: &str) -> bool {
 
 /// `proc_pid_syscall`: number and arguments of the call that a thread sleeps in. A file that may not
 /// be read tells nothing.
-fn is_at_one(gils: &[u64], syscall: &str) -> bool {
+pub fn is_at_one(gils: &[u64], syscall: &str) -> bool {
     let mut words = syscall.split_whitespace();
     let is_futex = words.next().is_some_and(|number| number.parse() == Ok(libc::SYS_futex));
     let address = words.next().and_then(|word| word.strip_prefix("0x"));

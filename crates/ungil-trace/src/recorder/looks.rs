@@ -80,7 +80,7 @@ impl Looks {
         let Some(state) = self.processes.get_mut(&traced.pid) else { return };
         state.is_asked = false;
         state.everyone_ns = stacks.at_ns.saturating_add(cpu_ns.saturating_mul(self.pace.look_cost));
-        let (pid, at_ns) = (traced.pid, stacks.at_ns);
+        let (pid, at_ns, gils) = (traced.pid, stacks.at_ns, traced.gils());
         let mut round = state.chances.begin(at_ns, self.pace.look_ns, state.all_told_ns);
         let mut threads = stacks.threads;
         threads.sort_by_key(|stack| round.turn(stack.ident));
@@ -90,7 +90,7 @@ impl Looks {
                 let Some(stands_for_ns) = round.stands_for_ns(unseen_ns, is_long) else {
                     return false;
                 };
-                let Call { name: call, on } = call_of(pid, tid);
+                let Some(Call { name: call, on }) = call_of(pid, tid, &gils) else { return false };
                 let is_off = is_still_off();
                 if is_off {
                     let doing = Doing::Off { stands_for_ns, call, on };

@@ -377,7 +377,7 @@ impl Traced {
     }
 
     /// Where its GILs are in its memory.
-    fn gils(&self) -> Vec<u64> {
+    pub fn gils(&self) -> Vec<u64> {
         let gils = self.file.table().header().gils.iter().map(|gil| gil.load(Relaxed));
         gils.filter(|&gil| gil != 0).collect()
     }

@@ -24,6 +24,25 @@ pub struct NativeReport {
     pub stack: Vec<String>,
 }
 
+/// What the symbols of the garbage collector begin with, from CPython 3.8 on.
+const COLLECTOR: [&str; 5] =
+    ["gc_collect", "collect_with_callback", "PyGC_Collect", "_PyGC_Collect", "_Py_RunGC"];
+
+impl NativeReport {
+    /// Whether most looks have shown the function.
+    pub fn is_sure(&self) -> bool {
+        self.samples * 2 > self.looks
+    }
+
+    /// Whether it was a garbage collection, be it called for or not.
+    pub fn is_collection(&self) -> bool {
+        let collects = |frame: &String| {
+            frame.contains(" = gc.collect ") || COLLECTOR.iter().any(|it| frame.starts_with(it))
+        };
+        self.is_sure() && self.stack.iter().any(collects)
+    }
+}
+
 /// How often threads of a process were stopped so that their native frames could be seen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StoppedReport {

@@ -11,11 +11,17 @@ const NAMED: usize = 3;
 /// How compiled code lets go of the GIL.
 const LET_GO: &str = "(Py_BEGIN_ALLOW_THREADS, Cython's nogil, pybind11's gil_scoped_release, \
                       ctypes.CDLL instead of PyDLL)";
+/// Another process has other objects: to collect there frees nothing here.
+const AGAINST_COLLECTIONS: &str = "that is the garbage collector, which looks at all objects that \
+                                   can refer to others: call gc.freeze() once all is loaded, so \
+                                   that it leaves that out, and let it collect less often \
+                                   (gc.set_threshold, fewer calls of gc.collect); a shorter switch \
+                                   interval does not help here";
 
 /// What to do about the holds at `place`, in a process that has loaded `libraries` of its user's
 /// own.
 pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String {
-    if let Some(native) = place.native.as_ref().filter(|it| it.samples * 2 > it.looks) {
+    if let Some(native) = place.native.as_ref().filter(|it| it.is_sure()) {
         return against_native_function(native, libraries);
     }
     let file = place.frame.as_deref().map(file_of);
@@ -48,6 +54,9 @@ pub(super) fn against_native_hold(place: &Place, libraries: &[String]) -> String
 
 /// What to do about a function that most looks have shown.
 fn against_native_function(native: &NativeReport, libraries: &[String]) -> String {
+    if native.is_collection() {
+        return AGAINST_COLLECTIONS.to_owned();
+    }
     let name = called_name(native);
     if is_users_library(&native.library) || libraries.contains(&native.library) {
         return format!(
@@ -147,6 +156,31 @@ mod tests {
         assert!(package.starts_with("f (_x.so) keeps the GIL until it returns"), "{package}");
         let seldom = advice(native("/srv/_fast.so", 2));
         assert!(seldom.starts_with("if that is a call into your own"), "{seldom}");
+    }
+
+    #[test]
+    fn nobody_is_told_to_collect_garbage_in_another_process() {
+        let native = |function: &str, frames: &[&str]| NativeReport {
+            function: Some(function.into()),
+            library: "/usr/lib/libpython3.13.so.1.0".into(),
+            samples: 4,
+            looks: 4,
+            stack: frames.iter().map(|&frame| frame.to_owned()).collect(),
+            ..NativeReport::default()
+        };
+        let advice = |native| {
+            let place = Place { frame: Some(OWN.into()), native: Some(native), ..Place::default() };
+            against_native_hold(&place, &[])
+        };
+        let called = native("gc.collect", &["visit [libpython]", "? = gc.collect [libpython]"]);
+        let frames = ["gc_collect_main [libpython]", "_Py_HandlePending [libpython]"];
+        for of_garbage in [called, native("_Py_HandlePending", &frames)] {
+            let advice = advice(of_garbage);
+            assert!(advice.starts_with("that is the garbage collector"), "{advice}");
+            assert!(!advice.contains("process"), "{advice}");
+        }
+        let other = native("_Py_HandlePending", &["handle_signals [libpython]"]);
+        assert!(advice(other).contains("in another process"));
     }
 
     #[test]

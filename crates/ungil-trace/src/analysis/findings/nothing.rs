@@ -78,6 +78,24 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     }
 }
 
+/// That a GIL is the limit besides what these findings say of it: that the kernel did not run its
+/// holders for a part of the time. Threads wait for those that it does run, too.
+pub(in crate::analysis) fn limit_besides(
+    processes: &[ProcessReport],
+    findings: &[Finding],
+) -> Option<Finding> {
+    let limit = Some(find(processes, &[])).filter(is_limit)?;
+    let Evidence::None { contended_share, .. } = limit.evidence else { return None };
+    let process = processes.iter().find(|process| Some(process.pid) == limit.pid)?;
+    let mut not_run_s = 0.0;
+    for finding in findings.iter().filter(|it| (it.pid, it.gil) == (limit.pid, limit.gil)) {
+        let Evidence::Descheduled { not_run_s: more_s, .. } = finding.evidence else { return None };
+        not_run_s += more_s;
+    }
+    let busy_s = process.duration_s - process.startup_s.unwrap_or(0.0);
+    (contended_share * busy_s - not_run_s > LIMIT_SHARE * busy_s).then_some(limit)
+}
+
 /// The finding of a trace without a GIL: why there is none.
 fn not_recorded(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let told = processes.iter().find_map(|process| process.not_recorded.as_deref());

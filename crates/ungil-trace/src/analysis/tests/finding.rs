@@ -334,6 +334,28 @@ fn a_holder_that_the_kernel_does_not_run_is_descheduled_and_not_in_native_code()
     assert_close(hold.not_run_ms.unwrap(), 92.0);
 }
 
+/// Three threads that compute in turns of 24 ms, of which the kernel runs each so long.
+fn computing_beside_others(cpu: u64) -> Vec<String> {
+    let mut scenario = Scenario::new(3);
+    scenario.wait(0, 1);
+    scenario.wait(0, 2);
+    for turn in 0..80 {
+        let (at, thread) = (turn * 24 * MS, u32::try_from(turn % 3).unwrap());
+        scenario.acquire(at, thread);
+        scenario.ask(at + 5 * MS, (thread + 1) % 3);
+        scenario.ran(at, thread, cpu, false);
+        scenario.forced(at + 24 * MS - 10, thread);
+        scenario.wait(at + 24 * MS - 5, thread);
+    }
+    kinds(&scenario.end(80 * 24 * MS))
+}
+
+#[test]
+fn where_threads_wait_for_holders_that_run_too_the_gil_is_the_limit_besides() {
+    assert_eq!(computing_beside_others(10 * MS), ["descheduled", "none"]);
+    assert_eq!(computing_beside_others(2 * MS), ["descheduled"]);
+}
+
 #[test]
 fn a_holder_that_runs_is_in_native_code_and_not_descheduled() {
     let report = long_turns(99 * MS, false, |_, _| ()).end(2_000 * MS);
