@@ -110,7 +110,9 @@ def test_a_process_that_outlives_the_program_is_recorded_until_then(tmp_path: Pa
         assert Path(f"/proc/{pid}").exists()
         recording = running.finish()
     assert recording.status == 0
-    told = "one process outlived the program that started it; it was recorded until the program ended"
+    told = (
+        "one process outlived the program that started it; it was recorded until the program ended"
+    )
     assert told in recording.report["notes"]
     (orphan,) = [it for it in recording.processes if it["pid"] == pid]
     (gil,) = orphan["gils"]

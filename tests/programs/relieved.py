@@ -1,6 +1,6 @@
 """Threads with names, each of which ends as the next one begins, which gets its ident.
 
-Usage: relieved.py COUNT MILLISECONDS; Python 3.8 and later. Each thread lives so long, and computes.
+Usage: relieved.py COUNT MILLISECONDS; Python 3.8 and later. Each thread computes for so long.
 Prints JSON: the name of each by the kernel's id.
 """
 

@@ -225,7 +225,7 @@ class _Process:
             self._loop.add_reader(self._end, self._ended)
 
     def _wait(self) -> None:
-        # It is not reaped: its number would be free for another process, and its group is signalled.
+        # It is not reaped: its number would be free for another one, and its group is signalled.
         with suppress(ChildProcessError):  # SIGCHLD is ignored
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         with suppress(RuntimeError):  # the loop is gone
