@@ -57,6 +57,14 @@ def natives_of(recording: Recording) -> list[dict[str, Any]]:
     return [native for native in natives if native is not None]
 
 
+@pytest.mark.parametrize("python", pythons("3.8", "3.11-debian", "3.13"), ids=str)
+def test_a_constructor_that_takes_long_is_named_by_its_type(tmp_path: Path, python: Python) -> None:
+    natives = natives_of(record(tmp_path, "construct", seen, python.path))
+    named = [native for native in natives if native["function"] == "array.array"]
+    # The thread may be on its way from one array to the next.
+    assert len(named) > len(natives) / 2, natives
+
+
 @pytest.mark.parametrize("python", pythons("3.8", "3.11", "3.11-debian", "3.13"), ids=str)
 def test_a_long_match_is_named_by_what_python_calls_it(tmp_path: Path, python: Python) -> None:
     recording = record(tmp_path, "match", seen, python.path)

@@ -1,10 +1,11 @@
 """One thread keeps the GIL in native code, again and again, while another one wants it.
 
-Usage: native_calls.py match (a regular expression that takes long), or waiting (system calls that
-wait with the GIL). It goes on until its standard input ends, and then prints, as JSON, how often
-each call went wrong. Runs on Python 3.3 and later.
+Usage: native_calls.py match (a regular expression that takes long), construct (an object that takes
+long to make), or waiting (system calls that wait with the GIL). It goes on until its standard input
+ends, and then prints, as JSON, how often each call went wrong. Runs on Python 3.3 and later.
 """
 
+import array
 import ctypes
 import json
 import re
@@ -19,10 +20,15 @@ epoll = native.epoll_create1(0)
 wrong = {}
 over = threading.Event()
 subject = "a" * 18 + "b"
+numbers = [0] * 4000000
 
 
 def match():
     return re.match("(a+)+$", subject)  # the line to be found
+
+
+def construct():
+    array.array("l", numbers)
 
 
 def match_for_long():
@@ -51,8 +57,9 @@ def wait():
 
 
 def keep():
+    call = {"match": match, "construct": construct, "waiting": wait}[which]
     while not over.is_set():
-        match() if which == "match" else wait()
+        call()
 
 
 def want():

@@ -34,7 +34,7 @@ export function family(name: string): string {
 
 /**
  * `text` in at most `most` characters, with the number that tells it from others like it: cut in the
- * middle (`ThreadPoo…or-0_3`), or behind that number if it comes early (`Thread-12…`).
+ * middle (`ThreadPoo…or-0_3`), or behind that number if it comes early (`Thread-12 (proce…`).
  */
 export function shortened(text: string, most: number): string {
   const characters = Array.from(text);
@@ -43,8 +43,10 @@ export function shortened(text: string, most: number): string {
   const usual = Math.round((most - 1) * 0.4);
   const numbered = Array.from(before + number);
   if (number && number.length + Array.from(after).length > usual && after) {
-    if (numbered.length < most) return characters.slice(0, most - 1).join("") + "…";
-    return cut(numbered, most - 1, Math.max(number.length, usual)) + "…";
+    // Of what follows, a letter or two say nothing.
+    if (numbered.length + 5 <= most) return characters.slice(0, most - 1).join("") + "…";
+    if (numbered.length <= most) return numbered.join("");
+    return cut(numbered, most, Math.max(number.length, usual));
   }
   return cut(characters, most, usual);
 }

@@ -172,7 +172,7 @@ impl<'a> Pool<'a> {
                 Sure::High,
                 "the kernel counts for how long a thread runs, and these rarely waited for anything",
             ),
-            (Some(cpu_s), None) => self.kept_busy(sight, cpu_s / self.time_s(sight)),
+            (Some(cpu_s), None) => kept_busy(sight, cpu_s / self.time_s(sight)),
             (None, None) => (
                 "so more threads help only if processors are free".to_owned(),
                 Sure::Medium,
@@ -202,33 +202,6 @@ impl<'a> Pool<'a> {
                 evidence,
             },
         )
-    }
-
-    /// Whether more threads would find a processor, where these kept so many busy.
-    fn kept_busy(&self, sight: &Sight, busy: f64) -> (String, Sure, &'static str) {
-        let Some(usable) = sight.process.processors.map(Processors::usable) else {
-            let why = format!(
-                "they kept {} processors busy on average, so more threads help only if more than \
-                 these are free",
-                rounded(busy)
-            );
-            let because = "these threads rarely waited for anything; the trace does not show how \
-                           many processors were free";
-            return (why, Sure::Medium, because);
-        };
-        let kept = format!(
-            "on average they kept {} of the {} busy that the program may use",
-            rounded(busy),
-            words::processors(usable),
-        );
-        if busy >= BUSY * usable {
-            let because = "these threads rarely waited for anything, and left next to no processor";
-            return (format!("{kept}, so more threads would not help"), Sure::High, because);
-        }
-        let why = format!("{kept}, so more threads can do more, if other programs leave the rest");
-        let because = "these threads rarely waited for anything; the trace does not show what other \
-                       programs did with the processors";
-        (why, Sure::Medium, because)
     }
 
     fn name(&self, sight: &Sight<'a>) -> &'a str {
@@ -266,6 +239,33 @@ impl<'a> Pool<'a> {
             sight.evidence(self.worst, "time of the thread that was there longest", "total_s"),
         ]
     }
+}
+
+/// Whether more threads would find a processor, where those of a pool kept so many busy.
+fn kept_busy(sight: &Sight, busy: f64) -> (String, Sure, &'static str) {
+    let Some(usable) = sight.process.processors.map(Processors::usable) else {
+        let why = format!(
+            "they kept {} processors busy on average, so more threads help only if more than \
+             these are free",
+            rounded(busy)
+        );
+        let because = "these threads rarely waited for anything; the trace does not show how \
+                       many processors were free";
+        return (why, Sure::Medium, because);
+    };
+    let kept = format!(
+        "on average they kept {} of the {} busy that the program may use",
+        rounded(busy),
+        words::processors(usable),
+    );
+    if busy >= BUSY * usable {
+        let because = "these threads rarely waited for anything, and left next to no processor";
+        return (format!("{kept}, so more threads would not help"), Sure::High, because);
+    }
+    let why = format!("{kept}, so more threads can do more, if other programs leave the rest");
+    let because = "these threads rarely waited for anything; the trace does not show what other \
+                   programs did with the processors";
+    (why, Sure::Medium, because)
 }
 
 /// A number of processors: no more digits than it is worth.
