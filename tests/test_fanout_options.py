@@ -163,11 +163,15 @@ def test_what_only_makes_a_generator_is_refused_because_nothing_would_run() -> N
     async def later(item: int) -> AsyncIterator[int]:
         yield item
 
+    async def first(fn: Callable[[int], object]) -> None:
+        async for _ in Fanout().stream(fn, [1]):
+            pass
+
     for fn in numbers, later, partial(numbers):
         for call in (
             lambda fn=fn: list(fanout(fn, [1])),
             lambda fn=fn: list(fanout(fn, [1], engine="processes")),
-            lambda fn=fn: asyncio.run(anext(Fanout().stream(fn, [1]))),
+            lambda fn=fn: asyncio.run(first(fn)),
         ):
             with pytest.raises(TypeError, match="has a yield, so calling it only makes a generat"):
                 call()
