@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+import types
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -151,6 +154,57 @@ def test_a_limit_of_a_group_that_is_no_number_is_told_with_its_group() -> None:
     options: dict[str, Any] = {"group": str, "per_group": {"1": "a"}}
     with pytest.raises(TypeError, match=r"^per_group\['1'\]='a' is not a whole number$"):
         list(fanout(itself, [1], **options))
+
+
+def test_what_only_makes_a_generator_is_refused_because_nothing_would_run() -> None:
+    def numbers(item: int) -> Iterator[int]:
+        yield item
+
+    async def later(item: int) -> AsyncIterator[int]:
+        yield item
+
+    async def first(fn: Callable[[int], object]) -> None:
+        async for _ in Fanout().stream(fn, [1]):
+            pass
+
+    for fn in numbers, later, partial(numbers):
+        for call in (
+            lambda fn=fn: list(fanout(fn, [1])),
+            lambda fn=fn: list(fanout(fn, [1], engine="processes")),
+            lambda fn=fn: asyncio.run(first(fn)),
+        ):
+            with pytest.raises(TypeError, match="has a yield, so calling it only makes a generat"):
+                call()
+
+    @types.coroutine
+    def awaited(item: int) -> Generator[None, None, int]:
+        yield
+        return item
+
+    async def waits(item: int) -> int:
+        return await awaited(item)
+
+    assert [outcome.value for outcome in fanout(waits, [1], mode="asyncio")] == [1]
+
+
+def test_items_that_only_an_async_for_goes_through_are_for_fanout_of_a_loop() -> None:
+    async def numbers() -> AsyncIterator[int]:
+        yield 1
+
+    items: Any = numbers()
+    with pytest.raises(TypeError, match=r"^items is .* only `async for` goes through: use `async"):
+        fanout(itself, items)
+
+
+def test_a_backoff_that_returns_a_text_is_refused_in_a_sentence() -> None:
+    def fail(item: int) -> float:
+        return 1 / item
+
+    def backoff(error: BaseException, attempt: int) -> Any:
+        return "1"
+
+    with pytest.raises(TypeError, match=r"^backoff returned '1' for ZeroDivisionError"):
+        list(fanout(fail, [0], retries=1, backoff=backoff))
 
 
 def test_a_backoff_of_texts_is_refused_in_a_sentence() -> None:

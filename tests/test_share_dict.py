@@ -5,6 +5,7 @@ import collections.abc
 import sys
 import threading
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -158,6 +159,13 @@ def test_what_cannot_be_hashed_is_no_key_in_any_method(heap: share.Heap, key: ob
         with pytest.raises(TypeError, match="unhashable type"):
             use()
     assert made == {}
+
+
+def test_what_cannot_be_added_is_told_with_its_type(heap: share.Heap) -> None:
+    containers: list[Any] = [shared(heap, {0: 1}), heap.share([1])]
+    for made in containers:
+        with pytest.raises(TypeError, match=r"^only an int, .* not an object of type Fraction$"):
+            made.incr(0, Fraction(1))
 
 
 def test_a_shared_container_is_no_key_either(heap: share.Heap) -> None:

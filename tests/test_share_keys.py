@@ -119,6 +119,7 @@ STORED: list[Any] = [
 
 FOUND: list[Any] = [
     *(numpy.float64(1.5), numpy.float32(1.5), numpy.bool_(True), numpy.int64(7), numpy.uint8(7)),
+    *(numpy.longdouble(1.5), numpy.clongdouble(1 + 2j), numpy.longdouble(2.0**80)),
     *(numpy.complex128(1 + 2j), numpy.str_("name"), numpy.bytes_(b"raw"), Level.LOW),
     *(Name("name"), Name("a longer name of many letters"), Loud("NAME"), Raw(b"raw")),
     *(Place("sw1", 22), (numpy.int64(1), "a"), (1, Name("a"))),

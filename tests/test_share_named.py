@@ -91,6 +91,21 @@ def test_a_name_is_given_once(name: str) -> None:
     assert heap.root is share.Heap.open(name).root
 
 
+def test_a_name_that_is_no_text_is_refused() -> None:
+    wrong: Any = b"name"
+    for attempt in (share.Heap, share.Heap.open):
+        with pytest.raises(TypeError, match="the name of a heap is a str, not b'name'"):
+            attempt(wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, 1 << 70, 0, "1G", 1e9])
+def test_a_size_that_cannot_be_one_is_refused_in_a_sentence(wrong: Any) -> None:
+    said = "max_size=.* is not a whole number of bytes|max_size=.* are no size|a heap has between"
+    for name in None, "sized":
+        with pytest.raises((TypeError, ValueError), match=said):
+            share.Heap(name, max_size=wrong)
+
+
 @pytest.mark.parametrize("wrong", ["", "a/b", "a b", "é", "a\0", "x" * 201, "a\n"])
 def test_a_name_that_cannot_be_one_is_refused(wrong: str) -> None:
     for attempt in (share.Heap, share.Heap.open):

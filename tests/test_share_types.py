@@ -9,7 +9,7 @@ import json
 import pprint
 import random
 from collections import Counter, OrderedDict
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +62,14 @@ class Stamp(datetime):
     pass
 
 
+class NaTType(datetime):
+    """As pandas' own."""
+
+
+LONG, LONGER = numpy.longdouble.__name__, numpy.clongdouble.__name__
+OF_TIME = "it is a numpy scalar, of type "
+
+
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
@@ -78,11 +86,16 @@ class Stamp(datetime):
         ),
         (Text("x"), "it is of type Text; share str() of it, or wrap it in share.Pickled"),
         (Stamp(2024, 1, 1), "it is of type Stamp; share a plain datetime, or wrap it in share.Pi"),
+        (NaTType(2024, 1, 1), "it is of type NaTType; share None in its place"),
         (Frame(), "it is of type Frame; share a dict of its columns, each as a list or as share."),
         (numpy.int64(7), "it is a numpy scalar, of type int64; use its item() instead"),
         (numpy.float64(7), "it is a numpy scalar, of type float64; use its item() instead"),
         (numpy.bool_(1), f"it is a numpy scalar, of type {numpy.bool_.__name__}; use its item()"),
         (numpy.str_("x"), "it is a numpy scalar, of type str_; use its item() instead"),
+        (numpy.longdouble(1), f"it is a numpy scalar, of type {LONG}; use float() of it instead"),
+        (numpy.clongdouble(1), f"it is a numpy scalar, of type {LONGER}; use complex() of it inst"),
+        (numpy.datetime64("2024-05-01", "ns"), f"{OF_TIME}datetime64; use its astype('M8[us]').it"),
+        (numpy.timedelta64(1, "ns"), f"{OF_TIME}timedelta64; use its astype('m8[us]').item() inst"),
     ],
 )
 def test_a_refusal_names_the_place_and_the_remedy(
@@ -103,6 +116,15 @@ def test_what_a_refusal_of_a_numpy_scalar_says_is_right(heap: share.Heap) -> Non
         for given in {"x": [scalar]}, {scalar: 1}, {scalar}:
             with pytest.raises(TypeError, match=r"is a numpy scalar, of type .*use its item\(\)"):
                 share.freeze(given)
+
+
+def test_what_it_says_of_long_numbers_and_times_is_right(heap: share.Heap) -> None:
+    day, hour = numpy.datetime64("2024-05-01", "ns"), numpy.timedelta64(3600, "s").astype("m8[ns]")
+    heap.root["x"] = [
+        *(float(numpy.longdouble(0.5)), complex(numpy.clongdouble(1j))),
+        *(day.astype("M8[us]").item(), hour.astype("m8[us]").item()),
+    ]
+    assert heap.root["x"] == [0.5, 1j, datetime(2024, 5, 1), timedelta(hours=1)]
 
 
 def test_an_object_of_another_heap_is_refused_with_what_to_do(heap: share.Heap) -> None:

@@ -51,7 +51,7 @@ def test_csv_names_its_fields(ungil: Run, folder: Path) -> None:
     assert told["sw1"]["value"]["stdout"] == "Core sw1\n"
     assert told["sw2"]["value"]["stdout"] == "two\nlines sw2\n"
     assert told["sw2"]["item"] == {"name": "two\nlines", "host": "sw2"}
-    assert told["hosts.csv, line 5"]["error"] == "1 fields, but the first line names 2"
+    assert told["hosts.csv, line 5"]["error"] == "1 field, but the first line names 2"
     assert told["hosts.csv, line 7"]["error"].startswith("not CSV (")
     outcome = ungil("fanout", "--hosts", "hosts.csv", "--json", "tasks:fields")
     assert {one["host"]: one for one in jsons(outcome.stdout)}["sw1"]["value"] == [

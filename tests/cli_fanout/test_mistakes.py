@@ -33,6 +33,10 @@ TASKS = "tasks_to_run.py"
         (["tasks:nothing"], "the module 'tasks' has no 'nothing'"),
         (["tasks:number"], "tasks:number cannot be called: it is an int"),
         (
+            ["tasks:yields"],
+            "tasks:yields has a yield, so calling it only makes a generator and run",
+        ),
+        (
             ["nowhere:f"],
             "there is no module 'nowhere', neither in this folder nor among the installed ones",
         ),

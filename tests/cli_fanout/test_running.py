@@ -147,9 +147,12 @@ def test_hosts_of_a_group_do_not_all_run_at_once(ungil: Run, folder: Path) -> No
     assert outcome.returncode == 0, outcome.stdout
 
 
-def test_more_commands_than_files_may_be_open_are_not_started(ungil: Run, folder: Path) -> None:
+@pytest.mark.parametrize("limit", [["--limit", "50"], ["--limit", "auto"], []], ids=str)
+def test_more_commands_than_files_may_be_open_are_not_started(
+    ungil: Run, folder: Path, limit: list[str]
+) -> None:
     write_hosts(folder, 60)
-    words = ["fanout", "--hosts", "hosts", "--limit", "50", "--", "echo", "{}"]
+    words = ["fanout", "--hosts", "hosts", *limit, "--", "echo", "{}"]
     few = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", sys.executable, "-m", "ungil", *words]
     outcome = subprocess.run(few, cwd=folder, capture_output=True, text=True)
     assert outcome.returncode == 0

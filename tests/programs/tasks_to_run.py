@@ -88,4 +88,8 @@ def lines(host):
     return f"first of {host}\nsecond\x1b[31m"
 
 
+def yields(host):
+    yield host
+
+
 number = 7

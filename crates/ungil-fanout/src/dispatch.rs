@@ -75,7 +75,7 @@ pub struct Dispatch<T> {
     pub seed: u64,
     /// Whether the next of the input comes in before the rate lets it start. Only then is the end of
     /// the input known when what runs has ended, and not when another could start.
-    pub looks_ahead: bool,
+    pub reads_ahead: bool,
     window: usize,
     running: usize,
     pulled: u64,
@@ -102,7 +102,7 @@ impl<T> Dispatch<T> {
             limit,
             most_jitter: 0,
             seed: 0,
-            looks_ahead: false,
+            reads_ahead: false,
             window,
             running: 0,
             pulled: 0,
@@ -191,7 +191,7 @@ impl<T> Dispatch<T> {
         if let Some(bucket) = &mut self.bucket
             && let Err(filled) = bucket.ready(now)
         {
-            let is_ahead = runs || !self.looks_ahead;
+            let is_ahead = runs || !self.reads_ahead;
             return if is_ahead { Next::Wait(filled) } else { Next::Pull };
         }
         if runs { Next::Run(()) } else { Next::Pull }
@@ -273,7 +273,7 @@ impl<T> Dispatch<T> {
     }
 
     fn comes_before_the_rate(&mut self, now: u64) -> bool {
-        self.looks_ahead && self.bucket.as_mut().is_some_and(|bucket| bucket.ready(now).is_err())
+        self.reads_ahead && self.bucket.as_mut().is_some_and(|bucket| bucket.ready(now).is_err())
     }
 
     /// For how long to put off the start of an item of this group, that has a place in it.

@@ -85,11 +85,15 @@ impl<T> Dispatcher<T> {
         }
     }
 
-    /// From now on items of one group do not start in the same instant, where the limit is found
-    /// out, and one comes in before the rate lets it start. Whoever asks for this comes back for what
-    /// was put off.
+    /// From now on the next of the input comes in before the rate lets it start. Whoever asks for this
+    /// comes back for it.
+    pub fn read_ahead(&mut self) {
+        self.dispatch.reads_ahead = true;
+    }
+
+    /// From now on items of one group do not start in the same instant, where the limit is found out.
+    /// Whoever asks for this comes back for what was put off.
     pub fn put_off_starts(&mut self, seed: u64) {
-        self.dispatch.looks_ahead = true;
         if self.auto.is_some() {
             (self.dispatch.most_jitter, self.dispatch.seed) = (MOST_JITTER_NS, seed);
         }

@@ -227,7 +227,7 @@ proptest! {
         let bucket = world.per_second.map(|rate| Bucket::new(rate, 1.0, 0));
         let mut dispatch = Dispatch::new(world.limit, 10, false, bucket);
         dispatch.most_jitter = world.most_jitter;
-        dispatch.looks_ahead = world.way != Way::IsFed;
+        dispatch.reads_ahead = world.way != Way::IsFed;
         let run = Run {
             world: &world,
             dispatch,

@@ -25,7 +25,7 @@ struct World {
     per_group: usize,
     per_second: Option<f64>,
     most_jitter: u64,
-    looks_ahead: bool,
+    reads_ahead: bool,
     /// How many outcomes are taken at a time, after how many milliseconds.
     appetite: usize,
 }
@@ -45,7 +45,7 @@ fn worlds() -> impl Strategy<Value = World> {
     )
         .prop_map(
             |(items, limit, window, in_order, per_group, per_second, starts, appetite)| {
-                let (most_jitter, looks_ahead) = starts;
+                let (most_jitter, reads_ahead) = starts;
                 World {
                     items,
                     limit,
@@ -54,7 +54,7 @@ fn worlds() -> impl Strategy<Value = World> {
                     per_group,
                     per_second,
                     most_jitter,
-                    looks_ahead,
+                    reads_ahead,
                     appetite,
                 }
             },
@@ -72,7 +72,7 @@ fn live(world: &World) -> Story {
     let bucket = world.per_second.map(|rate| Bucket::new(rate, 1.0, 0));
     let mut dispatch = Dispatch::new(world.limit, world.window, world.in_order, bucket);
     dispatch.most_jitter = world.most_jitter;
-    dispatch.looks_ahead = world.looks_ahead;
+    dispatch.reads_ahead = world.reads_ahead;
     let mut story = Story { handed_out: vec![], starts: vec![], attempts: BTreeMap::new() };
     let mut running: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut now = 0;
@@ -214,7 +214,7 @@ fn what_waits_when_all_is_stopped_is_given_back_and_what_runs_may_end() {
 #[test]
 fn the_end_of_the_input_is_known_before_the_rate_lets_another_start() {
     let mut dispatch = Dispatch::new(10, 50, true, Some(Bucket::new(0.1, 1.0, 0)));
-    dispatch.looks_ahead = true;
+    dispatch.reads_ahead = true;
     assert_eq!(dispatch.next(0), Next::Pull);
     assert_eq!(dispatch.entered(0, None, 0), Some(0));
     assert_eq!(dispatch.next(1), Next::Pull);

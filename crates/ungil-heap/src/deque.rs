@@ -291,8 +291,20 @@ pub fn delete(heap: &Heap, at: Offset, index: isize) -> Result<bool> {
 }
 
 /// Takes the first value out that equals `value`; false: there is none.
+///
+/// # Errors
+/// [`Error::Untold`] if only the caller can tell.
 pub fn remove(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<bool> {
-    let done = edit(heap, at, |op, all| match find(op.heap().segment(), all, value)? {
+    remove_by(heap, at, value, value::found)
+}
+
+/// As [`remove`], for a caller that has compared the objects itself, and found this value.
+pub fn remove_told(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<bool> {
+    remove_by(heap, at, value, value::equal)
+}
+
+fn remove_by(heap: &Heap, at: Offset, value: &Value<'_>, is_same: Same) -> Result<bool> {
+    let done = edit(heap, at, |op, all| match find(op.heap().segment(), all, value, is_same)? {
         Some(index) => value::discard(op, all.remove(index)).map(Some),
         None => Ok(None),
     })?;
@@ -361,6 +373,9 @@ pub fn repeat(heap: &Heap, at: Offset, times: usize) -> Result<()> {
 }
 
 /// The index of the first value in a part of the deque that equals `value`. The bounds are clamped.
+///
+/// # Errors
+/// [`Error::Untold`] if only the caller can tell.
 pub fn index(
     heap: &Heap,
     at: Offset,
@@ -374,26 +389,37 @@ pub fn index(
         let all = read(segment, ring(head)?)?;
         let (start, stop) = (slice::clamp(start, all.len()), slice::clamp(stop, all.len()));
         let Some(part) = all.get(start..stop) else { return Ok(None) };
-        Ok(find(segment, part, value)?.map(|index| start + index))
+        Ok(find(segment, part, value, value::found)?.map(|index| start + index))
     })
 }
 
 /// How many values equal `value`.
+///
+/// # Errors
+/// [`Error::Untold`] if only the caller can tell.
 pub fn count(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<usize> {
     let segment = heap.segment();
     let head = head(segment, at)?;
     heap.read(at, || {
         let mut count = 0;
         for cell in read(segment, ring(head)?)? {
-            count += usize::from(value::equal(segment, cell, value)?);
+            count += usize::from(value::found(segment, cell, value)?);
         }
         Ok(count)
     })
 }
 
-fn find(segment: &Segment, cells: &[Cell], value: &Value<'_>) -> Result<Option<usize>> {
+/// Whether a cell holds a value.
+type Same = fn(&Segment, Cell, &Value<'_>) -> Result<bool>;
+
+fn find(
+    segment: &Segment,
+    cells: &[Cell],
+    value: &Value<'_>,
+    is_same: Same,
+) -> Result<Option<usize>> {
     for (index, cell) in cells.iter().enumerate() {
-        if value::equal(segment, *cell, value)? {
+        if is_same(segment, *cell, value)? {
             return Ok(Some(index));
         }
     }

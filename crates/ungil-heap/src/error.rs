@@ -34,6 +34,9 @@ pub enum Error {
     },
     /// The object that the handle meant is no more.
     Stale,
+    /// Only the caller can tell whether something in the heap equals what is looked for: see
+    /// [`crate::value::OPINION`].
+    Untold,
     /// An operation does not work on a value of this type or size.
     Unfit(&'static str),
     /// A value is nested too deep, for this thread's stack or for any.
@@ -81,6 +84,7 @@ impl fmt::Display for Error {
                 write!(f, "a heap serves at most {limit} {what} at a time")
             }
             Self::Stale => f.write_str("the shared object no longer exists"),
+            Self::Untold => f.write_str("only comparing the objects tells whether they are equal"),
             Self::Interrupted => f.write_str("interrupted"),
             Self::NoProc => f.write_str(
                 "shared heaps need /proc, which is not mounted here; mount it \

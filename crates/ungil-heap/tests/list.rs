@@ -7,11 +7,12 @@ mod taken;
 use std::sync::atomic::Ordering::Relaxed;
 
 use proptest::prelude::*;
+use ungil_heap::deque::{self, End};
 use ungil_heap::object;
 use ungil_heap::segment::Offset;
 use ungil_heap::slice::{self, Slice};
-use ungil_heap::value::Value;
-use ungil_heap::{Error, Heap, list};
+use ungil_heap::value::{OPINION, Value};
+use ungil_heap::{Error, Heap, buffer, list};
 
 use support::heap;
 use taken::{nothing_is_lost, values};
@@ -351,6 +352,37 @@ fn a_full_heap_refuses_and_keeps_the_list_as_it_is() {
         list::pop(&heap, at, 0).unwrap_or(None).or(Some(Value::Int(0))),
         Some(Value::Int(0))
     );
+}
+
+#[test]
+fn what_only_the_caller_can_compare_hides_no_equal_value_before_it() {
+    let heap = heap(SIZE);
+    let (at, ring) = (new(&heap), heap.change(|op| deque::create(op, None)).unwrap());
+    let opinion =
+        Value::Extension { kind: OPINION | 4, key: b"key"[..].into(), payload: b""[..].into() };
+    let buffer = heap.change(|op| buffer::create(op, 8, true, &mut |_| Ok(()))).unwrap();
+    for odd in [opinion.clone(), Value::Object(buffer), Value::Tuple(vec![Value::None, opinion])] {
+        let items = [Value::Int(1), Value::Object(at), odd.clone(), Value::Int(2)];
+        list::set_slice(&heap, at, Slice::ALL, &items).unwrap().unwrap();
+        deque::clear(&heap, ring).unwrap();
+        deque::extend(&heap, ring, End::Right, &items).unwrap();
+        let find = |value| {
+            let ends = (0, isize::MAX);
+            let found = list::index(&heap, at, &Value::Int(value), ends.0, ends.1);
+            let there = deque::index(&heap, ring, &Value::Int(value), ends.0, ends.1);
+            assert_eq!(format!("{found:?}"), format!("{there:?}"));
+            found
+        };
+        assert!(matches!(find(1), Ok(Some(0))));
+        assert!(matches!(find(2), Err(Error::Untold)));
+        assert!(matches!(list::count(&heap, at, &Value::Int(1)), Err(Error::Untold)));
+        assert!(matches!(deque::count(&heap, ring, &Value::Int(1)), Err(Error::Untold)));
+        assert!(matches!(list::remove(&heap, at, &Value::Int(2)), Err(Error::Untold)));
+        assert!(matches!(deque::remove(&heap, ring, &Value::Int(2)), Err(Error::Untold)));
+        assert!(deque::remove_told(&heap, ring, &Value::Int(2)).unwrap());
+        assert_eq!(list::index(&heap, at, &odd, 2, 3).unwrap(), Some(2));
+        assert_eq!(list::len(&heap, at).unwrap(), deque::len(&heap, ring).unwrap() + 1);
+    }
 }
 
 #[test]

@@ -68,8 +68,10 @@ def waiting(
 
     def wait(error: BaseException, attempt: int) -> tuple[float, bool] | None:
         if own is not None and (seconds := own(error, attempt)) is not None:
-            if not 0 <= seconds < float("inf"):
-                raise ValueError(
+            # As `own` is the user's, it may have returned anything.
+            is_number_of_seconds = is_number(seconds) and 0 <= seconds < float("inf")
+            if not is_number_of_seconds:
+                raise (ValueError if is_number(seconds) else TypeError)(
                     f"backoff returned {seconds!r} for {error!r}, which is not a number of seconds"
                 )
             return seconds, True

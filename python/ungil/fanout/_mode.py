@@ -7,7 +7,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE; inspect takes as long to import as Python to start
+# As inspect has them, which takes as long to import as Python to start.
+_CO_GENERATOR = 0x20
+_CO_COROUTINE = 0x80
+_CO_ITERABLE_COROUTINE = 0x100
+_CO_ASYNC_GENERATOR = 0x200
 
 
 def is_async(fn: "Callable[..., Any]") -> bool:
@@ -15,6 +19,21 @@ def is_async(fn: "Callable[..., Any]") -> bool:
 
     As `inspect.iscoroutinefunction`, and also for objects whose `__call__` is one.
     """
+    inner, flags = _unwrapped(fn)
+    # inspect.markcoroutinefunction, for a function that only returns a coroutine.
+    return getattr(inner, "_is_coroutine_mark", None) is not None or bool(flags & _CO_COROUTINE)
+
+
+def is_generator(fn: "Callable[..., Any]") -> bool:
+    """Whether calling `fn` runs nothing of it: it has a `yield`, in an `async def` or not."""
+    _, flags = _unwrapped(fn)
+    only_made = flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)
+    # types.coroutine, for a generator that can be awaited.
+    return bool(only_made) and not flags & _CO_ITERABLE_COROUTINE
+
+
+def _unwrapped(fn: "Callable[..., Any]") -> "tuple[Callable[..., Any], int]":
+    """The function itself, in whatever it is wrapped, and the flags of its code."""
     functools = sys.modules.get("functools")
     partial = () if functools is None else functools.partial
     while (
@@ -24,9 +43,7 @@ def is_async(fn: "Callable[..., Any]") -> bool:
     code = getattr(fn, "__code__", None)
     if code is None and not isinstance(fn, type):
         code = getattr(type(fn).__call__, "__code__", None)
-    # inspect.markcoroutinefunction, for a function that only returns a coroutine.
-    marked = getattr(fn, "_is_coroutine_mark", None)
-    return marked is not None or (code is not None and bool(code.co_flags & _CO_COROUTINE))
+    return fn, 0 if code is None else code.co_flags
 
 
 def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
@@ -36,6 +53,7 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
     """
     if not callable(fn):
         raise TypeError(f"fn={fn!r} cannot be called")
+    _refuse_generator(fn)
     asynchronous = is_async(fn)
     if mode == "auto":
         return _automatic(asynchronous)
@@ -54,7 +72,7 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
 
 def choose_beside(fn: "Callable[..., Any]", mode: str, engine: object = None) -> tuple[str, str]:
     """As `choose`, where an event loop runs already: in `Fanout`, and in an engine's workers."""
-    if mode != "auto" or not callable(fn):
+    if mode != "auto" or not callable(fn) or is_generator(fn):
         mode, reason = choose(fn, mode)
     elif is_async(fn):
         mode, reason = "asyncio", "an async def"
@@ -92,6 +110,14 @@ def choose_here(fn: "Callable[..., Any]", mode: str, engine: object = None) -> t
         f"fanout() cannot run {what} where an event loop runs: "
         "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
     )
+
+
+def _refuse_generator(fn: "Callable[..., Any]") -> None:
+    if is_generator(fn):
+        raise TypeError(
+            f"{name_of(fn)} has a yield, so calling it only makes a generator and runs nothing: "
+            "return a list"
+        )
 
 
 def _in_notebook() -> bool:

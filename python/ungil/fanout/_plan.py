@@ -200,7 +200,7 @@ class Plan:
             hosts = self._opening == "hosts" or hasattr(items, "keys")
             opening = ("hosts" if hosts else "unknown", mode == "threads")
         return Dispatcher(
-            None if is_fed else iter(items),
+            None if is_fed else _iterated(items),
             limit=limit,
             opening=opening,
             window=window,
@@ -252,6 +252,15 @@ def refuse_others(options: "Iterable[str]", known: "tuple[str, ...]") -> None:
     for name in options:
         if name not in known:
             raise TypeError(f"there is no option {name!r}; the options are {', '.join(known)}")
+
+
+def _iterated(items: "Any") -> "Any":
+    if not hasattr(items, "__iter__") and hasattr(items, "__aiter__"):
+        raise TypeError(
+            f"items is {items!r}, which only `async for` goes through: "
+            "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
+        )
+    return iter(items)
 
 
 def _number(name: str, value: "Any", what: str) -> float | None:

@@ -6,12 +6,13 @@
 | `Plan`                                 | options of `fanout`, checked; `Outcomes` runs it       |
 | `Journal`                              | a journal in which the front end names the function    |
 | `Display`: `Bar`, `Calls`              | what shows the progress                                |
-| `is_async`, `engine_kind`              | whether a mode or an engine fits, before anything runs |
+| `is_async`, `is_generator`             | which modes a function fits; one with a yield fits none |
+| `engine_kind`                          | which kind of engine is named, before anything runs    |
 """
 
 from ungil.fanout._failures import NamedFailure, failure, sentence
 from ungil.fanout._journal import Journal
-from ungil.fanout._mode import is_async
+from ungil.fanout._mode import is_async, is_generator
 from ungil.fanout._plan import Plan
 from ungil.fanout._progress import Bar, Calls
 
@@ -29,6 +30,7 @@ __all__ = [
     "engine_kind",
     "failure",
     "is_async",
+    "is_generator",
     "sentence",
 ]
 

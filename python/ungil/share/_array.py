@@ -18,7 +18,8 @@ _SHOWN = 20
 class array(Handled, _native.SharedArray):
     """An array of numbers or records in shared memory, with any number of axes.
 
-    Made from a shape (an int or a tuple of ints), it is full of zeros. Made from data (an array,
+    Made from a shape (an int or a tuple of ints), it is full of zeros. `numpy.int64(7)` is an int
+    and so a shape, as in `numpy.zeros`: `share.array([x])` has one item. Made from data (an array,
     anything with the buffer protocol, a list of numbers), it is a copy, made when you put it into a
     heap: `heap.root["a"] = share.array((3, 4), "float32")`, or `share.array(ndarray)`. `dtype` is
     anything that numpy takes, or a format of `struct` for plain numbers, for which numpy is not
@@ -47,7 +48,10 @@ class array(Handled, _native.SharedArray):
             source = _formats.source(shape_or_data, wanted, lambda: dtype)
             shape, wanted = source.shape or (), _formats.of_view(source)
             if not shape:
-                raise ValueError("a shared array has at least one axis, but these data have none")
+                raise ValueError(
+                    "a shared array has at least one axis, but these data have none: put them"
+                    " into a list, or give a shape"
+                )
         code, itemsize = wanted or ("d", 8)
         if capacity is not None and capacity < shape[0]:
             raise ValueError(f"a capacity of {capacity} is less than the length, {shape[0]}")
@@ -191,17 +195,22 @@ class array(Handled, _native.SharedArray):
 def _shape(given: object) -> tuple[int, ...] | None:
     """Return a shape; None if it is something else. Raises ValueError for an impossible one."""
     if isinstance(given, Integral):
-        shape = (int(given),)
+        axes: tuple[object, ...] = (given,)
     elif isinstance(given, tuple):
         axes = cast("tuple[object, ...]", given)
-        if not axes or not all(isinstance(axis, SupportsIndex) for axis in axes):
-            raise TypeError(f"a shape is an int or a tuple of at least one, not {given!r}")
-        shape = tuple(cast("SupportsIndex", axis).__index__() for axis in axes)
     else:
         return None
+    if not axes or not all(_is_length(axis) for axis in axes):
+        raise TypeError(f"a shape is an int or a tuple of at least one, not {given!r}")
+    shape = tuple(cast("SupportsIndex", axis).__index__() for axis in axes)
     if min(shape) < 0:
         raise ValueError(f"no axis of an array can be shorter than 0, but the shape is {given!r}")
     return shape
+
+
+def _is_length(axis: object) -> bool:
+    # A flag counts nothing.
+    return isinstance(axis, SupportsIndex) and not isinstance(axis, bool)
 
 
 named(array, "array")

@@ -126,6 +126,8 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
+        if isinstance(other, _native.FrozenDict):
+            return self.copy() == other
         if isinstance(other, (dict, builtins.dict)):
             return self.copy() == _copied(cast(Mapping[K, V], other))
         return NotImplemented
@@ -146,6 +148,9 @@ class dict(Container, _native.QuickDict[K, V], Monitor, MutableMapping[K, V]):
     def __ior__(self, other: _Pairs[K, V]) -> Self:
         self.set_all(_ordinary(other, {}))
         return self
+
+    # Numpy's numbers do not make an array of it to compare it: they are not equal.
+    __array_ufunc__: ClassVar[None] = None
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         """Refuse: numpy and pandas would take the keys for the data."""

@@ -6,9 +6,11 @@ import builtins
 import collections
 import errno
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+from operator import index
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, cast, overload
 
 from ungil import _native
 from ungil.share._deque import deque
@@ -249,7 +251,11 @@ class Heap:
 
 def _size(max_size: int | None) -> int:
     if max_size is not None:
-        return max_size
+        if not isinstance(max_size, SupportsIndex):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"max_size={max_size!r} is not a whole number of bytes")
+        if not 0 <= (size := index(max_size)) <= sys.maxsize:
+            raise ValueError(f"max_size={max_size!r} bytes are no size of a heap")
+        return size
     # As much as /dev/shm itself may have unless the administrator says otherwise.
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 

@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Iterable, MutableSequence
 from reprlib import recursive_repr
-from typing import Any, Self, SupportsIndex, TypeVar
+from typing import Any, Final, Self, SupportsIndex, TypeVar
 
 from ungil import _native
 from ungil.share._handle import Container, named
@@ -11,6 +11,9 @@ from ungil.share._monitor import Monitor
 
 T = TypeVar("T")
 T2 = TypeVar("T2")
+
+# What it is compared with as a builtin one is.
+_LISTS: Final = (builtins.list, _native.SharedList, _native.FrozenList)
 
 # How often a sort is tried before nobody else may change the list.
 _TRIES = 4
@@ -87,19 +90,19 @@ class list(Container, _native.QuickList[T], Monitor, MutableSequence[T]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return self[:] == other[:] if isinstance(other, (list, builtins.list)) else NotImplemented
+        return self[:] == other[:] if isinstance(other, _LISTS) else NotImplemented
 
     def __lt__(self, other: object) -> bool:
-        return self[:] < other[:] if isinstance(other, (list, builtins.list)) else NotImplemented
+        return self[:] < other[:] if isinstance(other, _LISTS) else NotImplemented
 
     def __le__(self, other: object) -> bool:
-        return self[:] <= other[:] if isinstance(other, (list, builtins.list)) else NotImplemented
+        return self[:] <= other[:] if isinstance(other, _LISTS) else NotImplemented
 
     def __gt__(self, other: object) -> bool:
-        return self[:] > other[:] if isinstance(other, (list, builtins.list)) else NotImplemented
+        return self[:] > other[:] if isinstance(other, _LISTS) else NotImplemented
 
     def __ge__(self, other: object) -> bool:
-        return self[:] >= other[:] if isinstance(other, (list, builtins.list)) else NotImplemented
+        return self[:] >= other[:] if isinstance(other, _LISTS) else NotImplemented
 
     @recursive_repr("share.list([...])")
     def __repr__(self) -> str:

@@ -17,6 +17,8 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 def path_of(name: str) -> Path:
     """Return the path of this user's heap of that name; ValueError if it can be no name."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"the name of a heap is a str, not {name!r}")
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} cannot be the name of a heap: a name has 1 to 200 letters (a to z), digits, "

@@ -79,7 +79,10 @@ def _way(class_: type[Any]) -> Callable[[Any], object]:
             return made
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(class_, numpy.generic):
-        return numpy.generic.item
+        # The item() of long ones is long, too.
+        if issubclass(class_, numpy.longdouble):
+            return float
+        return complex if issubclass(class_, numpy.clongdouble) else numpy.generic.item
     if hasattr(class_, "__index__"):
         return index
     if issubclass(class_, Rational):

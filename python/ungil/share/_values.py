@@ -41,7 +41,9 @@ _UUID: Final = 8
 _RANGE: Final = 9
 _MEMBER: Final = 10
 _PICKLED: Final = 11
+# With the bit 16 in their kind: only comparing the objects tells which items of a list they equal.
 _FROZEN: Final = 20
+_OPINIONATED_MEMBER: Final = 26
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = 86_400_000_000
@@ -242,6 +244,12 @@ def _enum(module: str, name: str) -> EnumType | None:
     return found if isinstance(found, EnumType) else None
 
 
+# Types whose members of an enum equal what they are named after.
+_NAMED: Final = (int, str, float, bytes, complex, bool)
+# How these compare, and how an enum does by itself.
+_SIMPLE_OPINIONS: Final = (*(type_.__eq__ for type_ in (object, *_NAMED)),)
+
+
 def _member(given: Enum) -> Parts:
     cls = type(given)
     # What multiprocessing calls the main program in a child that it spawned.
@@ -254,9 +262,9 @@ def _member(given: Enum) -> Parts:
     known: object = given.value if isinstance(given, Flag) else given.name
     payload = (module, cls.__qualname__, known)
     value: object = given.value
-    if type(value) in (int, str, float, bytes, complex, bool) and given == value:
-        return _MEMBER, True, value, payload
-    return _MEMBER, False, payload, payload
+    is_alias = type(value) in _NAMED and given == value
+    kind = _MEMBER if cls.__eq__ in _SIMPLE_OPINIONS else _OPINIONATED_MEMBER
+    return kind, is_alias, value if is_alias else payload, payload
 
 
 # What arrays have, and pandas' series.
@@ -266,6 +274,15 @@ _BUILTINS: Final[tuple[type, ...]] = (
     *(dict, list, tuple, set, frozenset, deque, str, bytes, int, float, complex),
     *(Decimal, Fraction),
 )
+# What to do with those of numpy's scalars whose item() is none of Python's numbers and times.
+_SCALARS: Final = {
+    **dict.fromkeys(("longdouble", "float128"), "use float() of it"),
+    **dict.fromkeys(("clongdouble", "complex256"), "use complex() of it"),
+    "datetime64": "use its astype('M8[us]').item()",
+    "timedelta64": "use its astype('m8[us]').item()",
+}
+# What pandas has in the place of None.
+_MISSING: Final = ("NaTType", "NAType")
 # What a subclass of one of these has to be made anew as, a `datetime` before a `date`.
 _TIMES: Final[tuple[type, ...]] = (datetime, date, time, timedelta)
 
@@ -281,7 +298,10 @@ def _refused(class_: type[Any]) -> str:
     name = class_.__name__
     if any((base.__module__, base.__name__) == ("numpy", "generic") for base in class_.__mro__):
         # Not share.array(): of an integer it would make as many zeros.
-        return f"it is a numpy scalar, of type {name}; use its item() instead"
+        remedy = _SCALARS.get(name, "use its item()")
+        return f"it is a numpy scalar, of type {name}; {remedy} instead"
+    if name in _MISSING:
+        return f"it is of type {name}; share None in its place"
     builtin = _base(class_, _BUILTINS)
     times = _base(class_, _TIMES)
     if hasattr(class_, "__dataclass_fields__"):
@@ -392,6 +412,7 @@ _TOGETHER: Final[dict[int, Callable[..., object]]] = {
     _UUID: _together_uuid,
     _RANGE: _together_range,
     _MEMBER: _together_member,
+    _OPINIONATED_MEMBER: _together_member,
     _PICKLED: _together_pickled,
     _FROZEN: _together_frozen,
 }

@@ -290,6 +290,9 @@ pub fn delete_slice(heap: &Heap, at: Offset, slice: Slice) -> Result<()> {
 }
 
 /// Takes the first value out that equals `value`; false: there is none.
+///
+/// # Errors
+/// [`Error::Untold`] if only the caller can tell.
 pub fn remove(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<bool> {
     heap.change(|op| {
         let row = lock(op, at)?;
@@ -368,6 +371,9 @@ pub fn repeat(heap: &Heap, at: Offset, times: usize) -> Result<()> {
 }
 
 /// The index of the first value in a part of the list that equals `value`. The bounds are clamped.
+///
+/// # Errors
+/// [`Error::Untold`] if only the caller can tell.
 pub fn index(
     heap: &Heap,
     at: Offset,
@@ -385,6 +391,9 @@ pub fn index(
 }
 
 /// How many values equal `value`.
+///
+/// # Errors
+/// [`Error::Untold`] if only the caller can tell.
 pub fn count(heap: &Heap, at: Offset, value: &Value<'_>) -> Result<usize> {
     let segment = heap.segment();
     let head = head(segment, at)?;
@@ -409,7 +418,7 @@ fn find(
 ) -> Result<Option<usize>> {
     cells::check(segment, row.cells, row.room)?;
     for index in start..stop {
-        if value::equal(segment, Cell::read(segment, place(row.cells, index))?, value)? {
+        if value::found(segment, Cell::read(segment, place(row.cells, index))?, value)? {
             return Ok(Some(index));
         }
     }

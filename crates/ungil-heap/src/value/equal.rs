@@ -4,10 +4,11 @@ use super::cell::{Cell, Tag, block_words, load};
 use super::code::alias;
 use super::hash::hash;
 use super::number::number;
-use super::{DEPTH, Value};
-use crate::Result;
+use super::{DEPTH, OPINION, Value};
 use crate::atomic::Ordering::Relaxed;
-use crate::segment::Segment;
+use crate::object::{self, Kind};
+use crate::segment::{Offset, Segment};
+use crate::{Error, Result};
 
 impl PartialEq for Value<'_> {
     /// Whether Python says that they are equal; NaN never is.
@@ -87,4 +88,51 @@ pub fn equal(segment: &Segment, cell: Cell, value: &Value) -> Result<bool> {
         }
         _ => Ok(load(segment, cell)? == *value),
     }
+}
+
+/// As [`equal`], for who looks for the value among others, as Python does in a list.
+///
+/// # Errors
+/// [`Error::Untold`] where only the caller can tell, which has the objects.
+#[inline]
+pub fn found(segment: &Segment, cell: Cell, value: &Value) -> Result<bool> {
+    match cell.tag() {
+        Tag::CODED | Tag::LINKED => {
+            let stored = load(segment, cell)?;
+            if stored == *value { Ok(true) } else { other(has_opinion(segment, &stored, 0)?) }
+        }
+        Tag::OBJECT => match value {
+            Value::Object(_) => equal(segment, cell, value),
+            _ => other(cell.object().map_or(Ok(false), |at| is_opinionated(segment, at))?),
+        },
+        _ => equal(segment, cell, value),
+    }
+}
+
+/// What to say of a value that is not the same.
+const fn other(has_opinion: bool) -> Result<bool> {
+    if has_opinion { Err(Error::Untold) } else { Ok(false) }
+}
+
+/// Whether a value, or one in it, may equal others than it says here.
+fn has_opinion(segment: &Segment, value: &Value, depth: usize) -> Result<bool> {
+    match value {
+        _ if depth > DEPTH => Ok(false),
+        Value::Extension { kind, .. } => Ok(kind & OPINION != 0),
+        Value::Object(at) => is_opinionated(segment, *at),
+        Value::Tuple(items) | Value::FrozenSet(items) => {
+            for item in items {
+                if has_opinion(segment, item, depth + 1)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Whether an object may equal a value: a struct by a method of its class, a buffer by its bytes.
+fn is_opinionated(segment: &Segment, at: Offset) -> Result<bool> {
+    Ok(matches!(object::head(segment, at)?.kind()?, Kind::Struct | Kind::Buffer))
 }

@@ -26,7 +26,7 @@ use crate::segment::Offset;
 pub use cell::{Cell, discard, load, owned, store};
 pub(crate) use cell::{copy_block, finish, from_block, prepare};
 pub use code::{decode, encode};
-pub use equal::equal;
+pub use equal::{equal, found};
 pub use hash::{hash, hash_cell};
 pub use order::order;
 pub use sum::plus;
@@ -42,6 +42,9 @@ pub const NESTED_TOO_DEEP: Error =
 /// it, and the extension equals that value and hashes like it. So `Decimal(1)` is found as `1`, and
 /// a member of a `StrEnum` as its string. Any other extension equals those of its kind and key.
 pub const ALIAS: u8 = 0x80;
+/// The bit of an extension's kind whose objects may equal others than their kind and key say, as a
+/// frozen tuple equals an ordinary one: only the caller can compare them.
+pub const OPINION: u8 = 0x10;
 
 /// A Python value outside of the heap.
 #[derive(Clone, Debug)]

@@ -245,7 +245,8 @@ impl Dispatcher {
         let backoff = Backoff::new(first * 1e9, factor, most * 1e9, jitter, seed);
         let mut items = dispatcher::Dispatcher::new(limit, window, in_order, bucket, backoff);
         if input.is_some() {
-            // Nobody would come back for an item that was put in and is put off.
+            // Nobody would come back for an item that was put in and does not start at once.
+            items.read_ahead();
             items.put_off_starts(seed);
         }
         let groups = PyDict::new(py).unbind();

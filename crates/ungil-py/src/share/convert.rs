@@ -4,16 +4,17 @@ use std::borrow::Cow;
 use std::ffi::c_int;
 use std::slice;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyString, PyTuple,
 };
 use ungil_heap::Error;
-use ungil_heap::value::{Cell, Value};
+use ungil_heap::value::{Cell, OPINION, Value};
 
 use super::errors::raised;
-use super::extension::{self, Taken};
+use super::extension;
 use super::frozen;
 
 /// What is nested deeper than this is compared by Python.
@@ -65,14 +66,26 @@ pub fn simple<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     }))
 }
 
+/// What `find` finds of the values of a container in the heap that equal `given`, as Python says it.
+/// `None`: only comparing the objects tells.
+///
+/// # Errors
+/// Those of `find`.
+pub fn found_in_heap<T>(
+    given: &Bound<'_, PyAny>,
+    find: impl FnOnce(&Value<'_>) -> ungil_heap::Result<T>,
+) -> PyResult<Option<T>> {
+    let Some(value) = plain(given, DEEPEST_PLAIN)? else { return Ok(None) };
+    match find(&value) {
+        Err(Error::Untold) => Ok(None),
+        found => found.map(Some).map_err(raised),
+    }
+}
+
 /// As [`simple`], also of tuples of such values, and of an extension: of what equals whatever its
 /// value equals, so that it can be looked for in the heap. `None` for what may have an opinion of its
 /// own, for frozensets, which equal shared sets, and for what is frozen, which equals builtins.
-pub fn plain<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
-    plain_in(given, DEEPEST_PLAIN)
-}
-
-fn plain_in<'a>(given: &Bound<'_, PyAny>, levels: usize) -> PyResult<Option<Value<'a>>> {
+fn plain<'a>(given: &Bound<'_, PyAny>, levels: usize) -> PyResult<Option<Value<'a>>> {
     if let Some(value) = simple(given)? {
         return Ok(Some(value));
     }
@@ -80,16 +93,14 @@ fn plain_in<'a>(given: &Bound<'_, PyAny>, levels: usize) -> PyResult<Option<Valu
         let Some(levels) = levels.checked_sub(1) else { return Ok(None) };
         // The caller keeps the tuple, which has them.
         let items: PyResult<Option<Vec<_>>> =
-            items.iter().map(|item| plain_in(&item, levels)).collect();
+            items.iter().map(|item| plain(&item, levels)).collect();
         return Ok(items?.map(Value::Tuple));
     }
     if frozen::is(given) {
         return Ok(None);
     }
-    Ok(match extension::take(given)? {
-        Taken::Value(value) => Some(value),
-        Taken::Unfit(_) => None,
-    })
+    Ok(extension::known(given)?
+        .filter(|value| !matches!(value, Value::Extension { kind, .. } if kind & OPINION != 0)))
 }
 
 #[inline]
@@ -168,6 +179,9 @@ pub fn summand(by: Option<&Bound<'_, PyAny>>) -> PyResult<Value<'static>> {
     let Some(by) = by else { return Ok(Value::Int(1)) };
     match simple(by)? {
         Some(by) => Ok(by.into_owned()),
-        None => Err(raised(Error::Unfit("only numbers can be added to a value"))),
+        None => Err(PyTypeError::new_err(format!(
+            "only an int, a float or a complex can be added to a value, not an object of type {}",
+            by.get_type().name()?
+        ))),
     }
 }

@@ -11,7 +11,7 @@ use ungil_heap::deque::{self, End};
 use ungil_heap::value::Value;
 use ungil_heap::{Error, slice};
 
-use super::convert::plain;
+use super::convert::found_in_heap;
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::index::Border;
@@ -164,21 +164,12 @@ impl Deque {
     /// Takes the first item out that equals `item`.
     #[pyo3(signature = (item, /))]
     fn remove(&self, item: &Bound<'_, PyAny>) -> PyResult<()> {
-        let remove = |value: &Value| deque::remove(&self.0.shared.heap, self.0.at, value);
-        if let Some(value) = plain(item)? {
-            if remove(&value).map_err(raised)? {
-                return Ok(());
-            }
-        } else {
-            let mut drafts = Drafts::new(&self.0.shared);
-            // Somebody else may take out what was found; then another may be there.
-            while let Some(found) = self.equal(&mut drafts, item)? {
-                if remove(&found).map_err(raised)? {
-                    return Ok(());
-                }
-            }
-        }
-        Err(PyValueError::new_err("deque.remove(x): x not in deque"))
+        let (heap, at) = (&self.0.shared.heap, self.0.at);
+        let removed = match found_in_heap(item, |value| deque::remove(heap, at, value))? {
+            Some(removed) => removed,
+            None => self.remove_by_python(item)?,
+        };
+        if removed { Ok(()) } else { Err(PyValueError::new_err("deque.remove(x): x not in deque")) }
     }
 
     /// The index of the first item that equals `item`.
@@ -193,8 +184,9 @@ impl Deque {
     /// How many items equal `item`.
     #[pyo3(signature = (item, /))]
     fn count(&self, item: &Bound<'_, PyAny>) -> PyResult<usize> {
-        if let Some(value) = plain(item)? {
-            return deque::count(&self.0.shared.heap, self.0.at, &value).map_err(raised);
+        let (heap, at) = (&self.0.shared.heap, self.0.at);
+        if let Some(count) = found_in_heap(item, |value| deque::count(heap, at, value))? {
+            return Ok(count);
         }
         let mut count = 0;
         for other in self.items(item.py())? {
@@ -272,9 +264,10 @@ impl Deque {
     /// Only what is plain is looked for in the heap: anything else may say itself what it equals, and
     /// is compared with a copy of the items.
     fn place(&self, item: &Bound<'_, PyAny>, start: isize, stop: isize) -> PyResult<Option<usize>> {
-        if let Some(value) = plain(item)? {
-            let (heap, at) = (&self.0.shared.heap, self.0.at);
-            return deque::index(heap, at, &value, start, stop).map_err(raised);
+        let (heap, at) = (&self.0.shared.heap, self.0.at);
+        let find = |value: &Value| deque::index(heap, at, value, start, stop);
+        if let Some(index) = found_in_heap(item, find)? {
+            return Ok(index);
         }
         let items = self.items(item.py())?;
         let (start, stop) = (slice::clamp(start, items.len()), slice::clamp(stop, items.len()));
@@ -284,6 +277,18 @@ impl Deque {
             }
         }
         Ok(None)
+    }
+
+    /// Takes the first item out that Python says equals `given`; false: there is none.
+    fn remove_by_python(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let mut drafts = Drafts::new(&self.0.shared);
+        // Somebody else may take out what was found; then another may be there.
+        while let Some(found) = self.equal(&mut drafts, given)? {
+            if deque::remove_told(&self.0.shared.heap, self.0.at, &found).map_err(raised)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The value of the first item that Python says equals `given`, and that the heap can find.

@@ -16,7 +16,7 @@ use super::absent::Absent;
 use super::argument::Given;
 use super::convert::{self, simple};
 use super::dict_walk::Walk;
-use super::draft::{Drafts, finished, put};
+use super::draft::{self, Drafts, finished, put};
 use super::errors::raised;
 use super::parked::{self, Park, Parked};
 use super::proxy::{Held, Hold};
@@ -42,12 +42,9 @@ impl Dict {
         key: &Bound<'_, PyAny>,
         with: impl FnOnce(&Value<'_>) -> PyResult<T>,
     ) -> PyResult<T> {
-        if let Some(value) = simple(key)? {
-            return with(&value);
-        }
-        let mut drafts = Drafts::new(&self.0.shared);
-        let draft = drafts.draft_key(key)?;
-        with(&finished(&draft, &[]))
+        let shared = &self.0.shared;
+        let done = draft::with_key(shared, key, |drafts| drafts.draft_key(key).map(Some), with)?;
+        Ok(done.expect("a key that may be stored has a draft"))
     }
 
     /// Calls `with` with a key that is looked for; the default if none here equals it.
@@ -57,14 +54,9 @@ impl Dict {
         key: &Bound<'_, PyAny>,
         with: impl FnOnce(&Value<'_>) -> PyResult<T>,
     ) -> PyResult<T> {
-        if let Some(value) = simple(key)? {
-            return with(&value);
-        }
-        let mut drafts = Drafts::new(&self.0.shared);
-        match sought::known(&mut drafts, key, || self.all_keys(key.py()))? {
-            Some(draft) => with(&finished(&draft, &[])),
-            None => Ok(T::default()),
-        }
+        let (shared, all) = (&self.0.shared, || self.all_keys(key.py()));
+        draft::with_key(shared, key, |drafts| sought::known(drafts, key, all), with)
+            .map(Option::unwrap_or_default)
     }
 
     /// All keys, of one moment.

@@ -484,6 +484,26 @@ pub fn put<T>(
     });
     done.map_err(raised)
 }
+
+/// Calls `with` with the value of a key, of which `draft` makes the draft unless it is simple.
+/// `None`: there is none.
+///
+/// # Errors
+/// Those of both.
+#[inline]
+pub fn with_key<'a, 'py, T>(
+    shared: &'a Arc<Shared>,
+    key: &Bound<'py, PyAny>,
+    draft: impl FnOnce(&mut Drafts<'a, 'py>) -> PyResult<Option<Draft<'a>>>,
+    with: impl FnOnce(&Value<'_>) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    if let Some(value) = simple(key)? {
+        return with(&value).map(Some);
+    }
+    let mut drafts = Drafts::new(shared);
+    draft(&mut drafts)?.map(|draft| with(&finished(&draft, &[]))).transpose()
+}
+
 /// The value of a draft, when what had to be made has been.
 pub fn finished<'a>(draft: &Draft<'a>, made: &[Offset]) -> Value<'a> {
     match draft {

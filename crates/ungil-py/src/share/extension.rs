@@ -50,7 +50,7 @@ pub fn set_values(
         .map_err(|_| PyRuntimeError::new_err("these functions are declared already"))
 }
 
-fn known(py: Python<'_>) -> PyResult<&'static Declared> {
+fn declarations(py: Python<'_>) -> PyResult<&'static Declared> {
     declared(py, &DECLARED, "ungil.share._values")
 }
 
@@ -64,7 +64,7 @@ pub enum Taken {
 
 /// The value of an object.
 pub fn take(given: &Bound<'_, PyAny>) -> PyResult<Taken> {
-    let parts = known(given.py())?.apart.bind(given.py()).call1((given,))?;
+    let parts = declarations(given.py())?.apart.bind(given.py()).call1((given,))?;
     if let Ok(reason) = parts.cast::<PyString>() {
         return Ok(Taken::Unfit(reason.to_string()));
     }
@@ -76,6 +76,14 @@ pub fn take(given: &Bound<'_, PyAny>) -> PyResult<Taken> {
         key: Cow::Owned(value::encode(&plain(&key)?).map_err(raised)?),
         payload: Cow::Owned(value::encode(&plain(&payload)?).map_err(raised)?),
     }))
+}
+
+/// The value of an object, if it has one.
+pub fn known(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'static>>> {
+    Ok(match take(given)? {
+        Taken::Value(value) => Some(value),
+        Taken::Unfit(_) => None,
+    })
 }
 
 fn plain(part: &Bound<'_, PyAny>) -> PyResult<Value<'static>> {
@@ -99,7 +107,7 @@ pub fn object<'py>(
         return Ok(object);
     }
     let part = |code: &[u8]| whole(py, &value::decode(code).map_err(raised)?);
-    let known = known(py)?;
+    let known = declarations(py)?;
     let (sort, whole) = (kind & !ALIAS, part(payload)?);
     let object = known.together.bind(py).call1((sort, part(key)?, &whole))?;
     if known.lasting.contains(&sort) {

@@ -10,9 +10,10 @@ use pyo3::types::{PyInt, PyList, PySlice, PyType};
 use ungil_heap::object::Kind;
 use ungil_heap::slice::Slice;
 use ungil_heap::transaction::Transaction;
+use ungil_heap::value::Value;
 use ungil_heap::{Error, list};
 
-use super::convert::{self, plain};
+use super::convert::{self, found_in_heap};
 use super::draft::{Drafts, finished, put};
 use super::errors::raised;
 use super::index::{Border, Index, index, quick_index, unpacked};
@@ -142,10 +143,9 @@ impl List {
     #[pyo3(signature = (value, /))]
     fn remove(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let removed = if let Some(value) = plain(value)? {
-            list::remove(heap, at, &value).map_err(raised)?
-        } else {
-            self.remove_by_python(value)?
+        let removed = match found_in_heap(value, |value| list::remove(heap, at, value))? {
+            Some(removed) => removed,
+            None => self.remove_by_python(value)?,
         };
         if removed { Ok(()) } else { Err(PyValueError::new_err("list.remove(x): x not in list")) }
     }
@@ -160,8 +160,9 @@ impl List {
     /// How many items equal `value`.
     #[pyo3(signature = (value, /))]
     fn count(&self, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-        if let Some(value) = plain(value)? {
-            return list::count(&self.0.shared.heap, self.0.at, &value).map_err(raised);
+        let (heap, at) = (&self.0.shared.heap, self.0.at);
+        if let Some(count) = found_in_heap(value, |value| list::count(heap, at, value))? {
+            return Ok(count);
         }
         let mut count = 0;
         for item in self.values(value.py(), Slice::ALL)? {
@@ -314,8 +315,9 @@ impl List {
         stop: isize,
     ) -> PyResult<Option<usize>> {
         let (heap, at) = (&self.0.shared.heap, self.0.at);
-        if let Some(value) = plain(value)? {
-            return list::index(heap, at, &value, start, stop).map_err(raised);
+        let find = |value: &Value| list::index(heap, at, value, start, stop);
+        if let Some(index) = found_in_heap(value, find)? {
+            return Ok(index);
         }
         // Anything else may equal an object by its contents: Python compares.
         let items = self.values(value.py(), Slice::ALL)?;

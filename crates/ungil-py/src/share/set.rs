@@ -7,8 +7,7 @@ use ungil_heap::set;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 
-use super::convert::simple;
-use super::draft::{Draft, Drafts, finished};
+use super::draft::{self, Draft, Drafts, finished};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 use super::sought;
@@ -44,15 +43,9 @@ impl Set {
     #[inline]
     #[pyo3(signature = (member, /))]
     fn add(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (heap, at) = (&self.0.shared.heap, self.0.at);
-        let added = if let Some(value) = simple(member)? {
-            set::add(heap, at, &value)
-        } else {
-            let mut drafts = Drafts::new(&self.0.shared);
-            let draft = drafts.draft_key(member)?;
-            set::add(heap, at, &finished(&draft, &[]))
-        };
-        added.map(|_| ()).map_err(raised)
+        let (shared, at) = (&self.0.shared, self.0.at);
+        let add = |member: &Value<'_>| set::add(&shared.heap, at, member).map_err(raised);
+        draft::with_key(shared, member, |drafts| drafts.draft_key(member).map(Some), add).map(drop)
     }
 
     /// Makes something no member.
@@ -153,21 +146,9 @@ impl Set {
         given: &Bound<'_, PyAny>,
         with: impl FnOnce(&Value<'_>) -> ungil_heap::Result<bool>,
     ) -> PyResult<bool> {
-        if let Some(value) = simple(given)? {
-            return with(&value).map_err(raised);
-        }
-        let mut drafts = Drafts::new(&self.0.shared);
-        let draft = if given.is_instance_of::<PySet>() || given.is_instance_of::<Self>() {
-            // As for a builtin set, the frozenset is meant that equals it.
-            let frozen = given.py().get_type::<PyFrozenSet>().call1((given,))?;
-            self.look(&mut drafts, &frozen)?
-        } else {
-            self.look(&mut drafts, given)?
-        };
-        match draft {
-            Some(draft) => with(&finished(&draft, &[])).map_err(raised),
-            None => Ok(false),
-        }
+        let with = |member: &Value<'_>| with(member).map_err(raised);
+        draft::with_key(&self.0.shared, given, |drafts| self.look(drafts, &meant(given)?), with)
+            .map(Option::unwrap_or_default)
     }
 
     /// The values of those that may be members.
@@ -191,4 +172,12 @@ impl Set {
     ) -> PyResult<Option<Draft<'a>>> {
         sought::known(drafts, given, || self.members(given.py()))
     }
+}
+
+/// The member that is meant: as for a builtin set, by a set the frozenset that equals it.
+fn meant<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if given.is_instance_of::<PySet>() || given.is_instance_of::<Set>() {
+        return given.py().get_type::<PyFrozenSet>().call1((given,));
+    }
+    Ok(given.clone())
 }

@@ -293,7 +293,8 @@ class Hosts:
         except csv.Error as error:
             raise _Mistake(f"not CSV ({error})") from None
         if len(values) != len(names):
-            raise _Mistake(f"{len(values)} fields, but the first line names {len(names)}")
+            many = f"{len(values)} field{'' if len(values) == 1 else 's'}"
+            raise _Mistake(f"{many}, but the first line names {len(names)}")
         fields = {name: value.strip() for name, value in zip(names, values, strict=True)}
         return Host(_checked(fields["host"]), fields, fields)
 

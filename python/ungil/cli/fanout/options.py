@@ -89,11 +89,11 @@ def check_mode(mode: str, target: Target) -> None:
 
 def limit_of(text: str | None, target: Target) -> int | Literal["auto"]:
     """How many at once, or auto."""
-    if text not in (None, "auto"):
-        if not text.isdecimal() or int(text) < 1:
-            raise UsageError(f"--limit {text!r} is neither auto nor a positive whole number")
-        return _affordable(int(text)) if target.is_command else int(text)
-    return COMMANDS_AT_ONCE if target.is_command else "auto"
+    if text in (None, "auto"):
+        return _affordable(COMMANDS_AT_ONCE) if target.is_command else "auto"
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--limit {text!r} is neither auto nor a positive whole number")
+    return _affordable(int(text)) if target.is_command else int(text)
 
 
 def _affordable(commands: int) -> int:

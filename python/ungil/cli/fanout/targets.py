@@ -17,7 +17,7 @@ from typing import Any
 from ungil.cli.fanout.hosts import Host, Hosts, NoHost
 from ungil.cli.fanout.template import CommandTemplate
 from ungil.errors import UsageError
-from ungil.fanout.frontend import is_async
+from ungil.fanout.frontend import is_async, is_generator
 
 _FUNCTION = re.compile(r"([\w.]+):([\w.]+)")
 
@@ -79,6 +79,11 @@ def _function(module: str, name: str, _hosts: Hosts) -> Target:
     function = _imported(module, name, folder)
     if not callable(function):
         raise UsageError(f"{module}:{name} cannot be called: it is {_a(function)}")
+    if is_generator(function):
+        raise UsageError(
+            f"{module}:{name} has a yield, so calling it only makes a generator and runs nothing; "
+            "return a list"
+        )
     kind = _Awaiting if is_async(function) else _Calling
     run = kind(function, (module, name, folder))
     return Target(f"{module}.{name}", f"{module}:{name}", run, command=False)

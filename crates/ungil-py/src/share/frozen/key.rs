@@ -5,9 +5,9 @@ use pyo3::types::{PyFrozenSet, PyTuple};
 use ungil_heap::value::Value;
 
 use super::{list, set};
-use crate::share::convert;
 use crate::share::errors::raised;
 use crate::share::sought::{Each, Sought, sought};
+use crate::share::{convert, extension};
 
 /// A key that is looked for.
 pub enum Key<'a, 'py> {
@@ -66,8 +66,8 @@ impl<'py> Key<'_, 'py> {
     }
 }
 
-/// The value that an object is as a key: as [`convert::plain`], also of frozensets. Of a frozen tuple
-/// or frozenset it is that of the ordinary one, which equals it.
+/// The value that an object is as a key. Of a frozen tuple or frozenset it is that of the ordinary
+/// one, which equals it.
 pub fn hashed<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     if let Some(value) = convert::simple(given)? {
         return Ok(Some(value));
@@ -87,7 +87,7 @@ pub fn hashed<'a>(given: &Bound<'_, PyAny>) -> PyResult<Option<Value<'a>>> {
     if given.cast_exact::<PyFrozenSet>().is_ok() || set::is_frozenset(given) {
         return Ok(all()?.map(Value::FrozenSet));
     }
-    convert::plain(given)
+    if super::is(given) { Ok(None) } else { extension::known(given) }
 }
 
 /// The ordinary tuple or frozenset that a frozen one equals, if it is one.
