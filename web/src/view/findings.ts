@@ -128,13 +128,7 @@ export class Findings {
       element(
         "div",
         {},
-        element(
-          "h3",
-          {},
-          element("span", { class: "kind" }, word),
-          " ",
-          name(headline, "cause"),
-        ),
+        element("h3", {}, element("span", { class: "kind" }, word), " ", name(headline, "cause")),
         rest && element("p", { class: "rest" }, name(rest)),
         words,
         finding.advice &&
