@@ -340,6 +340,14 @@ def test_processes_that_are_not_listed_count() -> None:
     assert "and 40 more, waited 2.00s" in text
 
 
+def test_a_gil_that_is_the_limit_of_all_threads_is_not_called_ok() -> None:
+    report = convoy()
+    first = report["findings"][0]
+    for advice, word in ((None, "ok"), ("only processes run in parallel", "bottleneck")):
+        report["findings"] = [{**first, "kind": "none", "text": "it was held", "advice": advice}]
+        assert drawn(report).splitlines()[2].strip() == f"{word} it was held"
+
+
 def test_colour_says_what_deserves_a_look() -> None:
     file = io.StringIO()
     console = Console(file=file, width=120, force_terminal=True, color_system="standard")

@@ -32,10 +32,7 @@ pub struct Scene<'a> {
 pub fn scenes<'a>(report: &'a Report, demands: &'a [Demand]) -> Vec<Scene<'a>> {
     let mut scenes: Vec<Scene> = Vec::new();
     for (number, finding) in report.findings.iter().enumerate() {
-        let is_about = |scene: &&mut Scene| {
-            (Some(scene.process.pid), Some(scene.gil.gil)) == (finding.pid, finding.gil)
-        };
-        if !is_about_waits(finding) || scenes.iter_mut().any(|mut it| is_about(&mut it)) {
+        if !is_about_waits(finding) || scenes.iter().any(|scene| scene.is_of(finding)) {
             continue;
         }
         let Some(place) = place_of(report, finding) else { continue };
@@ -101,6 +98,18 @@ fn root<'a>(report: &'a Report, process: &'a ProcessReport) -> &'a ProcessReport
 }
 
 impl<'a> Scene<'a> {
+    /// Whether a finding is about this GIL.
+    pub fn is_of(&self, finding: &Finding) -> bool {
+        (Some(self.process.pid), Some(self.gil.gil)) == (finding.pid, finding.gil)
+    }
+
+    /// The part (of 1) of what a thread holds in which native code keeps the GIL, of the time for which
+    /// it left requests unanswered. The kernel does not run a thread anywhere in its work.
+    pub fn kept_share(thread: &ThreadReport, unanswered_s: f64) -> f64 {
+        let ran_s = thread.held_s - thread.descheduled.not_run_s;
+        (unanswered_s / ran_s.max(1e-9)).min(1.0)
+    }
+
     /// How long shares are of: from the start of the second thread on, or the finding's window.
     pub fn busy_s(&self) -> f64 {
         let busy_s = self.process.duration_s - self.process.startup_s.unwrap_or(0.0);

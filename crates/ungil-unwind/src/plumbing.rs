@@ -42,6 +42,11 @@ pub fn calls_foreign_code(symbol: &str, library: &str) -> bool {
         || stem(symbol).starts_with("ffi_call")
 }
 
+/// Whether a function of PyO3 hands a call on to the function of an extension in Rust.
+pub fn is_trampoline(symbol: &str) -> bool {
+    symbol.starts_with("pyo3::impl_::trampoline::")
+}
+
 /// `Objects/call.c`, `methodobject.c`, `descrobject.c`, `typeobject.c`, `Python/ceval.c` and
 /// `Modules/_functoolsmodule.c` of 2.7 to 3.14.
 const PLUMBING: [&str; 35] = [

@@ -8,7 +8,7 @@ use ungil_attach::process::Process;
 
 use crate::module::Function;
 use crate::modules::Modules;
-use crate::plumbing::{allocates, calls_foreign_code, is_plumbing, makes_object};
+use crate::plumbing::{allocates, calls_foreign_code, is_plumbing, is_trampoline, makes_object};
 use crate::refusal::Refusal;
 use crate::stopped::{Copied, Stack, stop_and_copy};
 use crate::unwinding::{Way, known_callee, way_to_python};
@@ -125,8 +125,10 @@ fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<Nati
     } else if let Some(callee) = not_handing_on() {
         functions.truncate(callee + 1);
     }
-    // What ctypes calls is what Python code wanted to call.
-    let is_foreign = |it: &Function| calls_foreign_code(&it.name.symbol, &it.library);
+    // What ctypes or PyO3 calls is what Python code wanted to call.
+    let is_foreign = |it: &Function| {
+        calls_foreign_code(&it.name.symbol, &it.library) || is_trampoline(&it.name.symbol)
+    };
     if let Some(called) = functions.iter().rposition(|it| !is_foreign(it)) {
         functions.truncate(called + 1);
     }
@@ -238,6 +240,21 @@ mod tests {
         assert_eq!(called_by_python(all, "/python").pop().unwrap().symbol, "cblas_dgemm");
         let itself = called_by_python(ctypes[2..].to_vec(), "/python");
         assert_eq!(itself.len(), 2);
+    }
+
+    #[test]
+    fn what_a_trampoline_of_pyo3_calls_is_what_python_called() {
+        let of = |symbol| function(symbol, "", "/srv/fast.abi3.so");
+        let begins = "pyo3::impl_::trampoline::";
+        let functions = vec![
+            of("<fast::Words>::count"),
+            of("<fast::Words>::__pymethod_count__"),
+            of(&format!("{begins}trampoline::<{begins}fastcall_cfunction_with_keywords::inner>")),
+            of(&format!("{begins}fastcall_cfunction_with_keywords::<fast::Words>")),
+        ];
+        let frames = called_by_python(functions, "/python");
+        assert_eq!(frames.last().unwrap().symbol, "<fast::Words>::__pymethod_count__");
+        assert_eq!(frames.len(), 2);
     }
 
     #[test]

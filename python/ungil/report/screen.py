@@ -37,6 +37,8 @@ STYLES = {
     "gil-switched-on": "yellow",
 }
 WORDS = {"none": "ok", "not-recorded": "not recorded", "gil-switched-on": "GIL on"}
+LIMIT = ("bottleneck", "yellow")
+"""The word for a finding that no thread is at a disadvantage, but the GIL is the limit of all."""
 FREE_THREADED = {
     "on": "free-threaded, with its GIL on from the start: PYTHON_GIL=1 or -X gil=1",
     "switched on": ("free-threaded, and an import switched its GIL on after {after}"),
@@ -168,8 +170,11 @@ def _findings(report: Report) -> list[RenderableType]:
         same = the_same(it.get("pid") for it in repeats)
         if same:
             text.append(f"\n{same}", style="dim")
-        style = STYLES.get(kind, "red")
-        grid.add_row(Text(WORDS.get(kind) or printable(kind), style=f"bold {style}"), text)
+        if kind == "none" and advice:
+            word, style = LIMIT
+        else:
+            word, style = WORDS.get(kind) or printable(kind), STYLES.get(kind, "red")
+        grid.add_row(Text(word, style=f"bold {style}"), text)
     more = len(told) - FINDINGS
     if more > 0:
         grid.add_row(

@@ -13,6 +13,7 @@ const FEW = 3;
 const KINDS: Record<string, string> = {
   "switch-interval": "switch interval",
   "fewer-threads": "fewer threads",
+  "fewer-collections": "less garbage collection",
   "to-a-process": "another process",
   "let-go": "release the GIL",
   "free-threaded": "free-threaded Python",

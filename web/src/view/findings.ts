@@ -113,6 +113,9 @@ export class Findings {
   }
 
   #item(finding: Finding, pids: readonly number[], store: Store): HTMLElement {
+    // All threads are treated alike there, but the GIL is the limit of all.
+    const isLimit = finding.kind === "none" && Boolean(finding.advice);
+    const word = isLimit ? "bottleneck" : (WORDS[finding.kind] ?? printable(finding.kind));
     const { headline, rest } = inTwo(finding.text);
     const window = finding.scope === "window" ? finding.window : finding.worst;
     const number = element("p", { class: "number" });
@@ -120,18 +123,12 @@ export class Findings {
     this.#places.set(finding, { number, words });
     return element(
       "li",
-      { class: `finding ${finding.kind === "none" ? "fine" : ""}` },
+      { class: `finding ${finding.kind === "none" && !isLimit ? "fine" : ""}` },
       number,
       element(
         "div",
         {},
-        element(
-          "h3",
-          {},
-          element("span", { class: "kind" }, WORDS[finding.kind] ?? printable(finding.kind)),
-          " ",
-          name(headline, "cause"),
-        ),
+        element("h3", {}, element("span", { class: "kind" }, word), " ", name(headline, "cause")),
         rest && element("p", { class: "rest" }, name(rest)),
         words,
         finding.advice &&

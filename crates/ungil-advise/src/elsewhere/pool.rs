@@ -218,9 +218,12 @@ impl<'a> Pool<'a> {
 
     /// What its threads did instead of waiting for work.
     fn did(&self) -> String {
+        let (threads, they) = match self.threads.len() {
+            1 => ("only thread".to_owned(), "it"),
+            many => (words::count(many as u64, "thread"), "they"),
+        };
         format!(
-            "its {} waited for work for only {}; instead they {} at {}, {} in {} in all",
-            words::count(self.threads.len() as u64, "thread"),
+            "its {threads} waited for work for only {}; instead {they} {} at {}, {} in {} in all",
             words::part(self.idle_s, self.known_s),
             doing(self.worst.off),
             at(self.worst.off),

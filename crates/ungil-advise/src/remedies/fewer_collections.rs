@@ -2,23 +2,22 @@
 
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
+use crate::scene::Scene;
 use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::words;
-use ungil_trace::report::Evidence as Found;
+use ungil_trace::report::{Evidence as Found, Finding};
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
-    if !ward.is_about_collections() {
-        return None;
-    }
-    let Found::NativeHold { user_frame, frame, unanswered_s, holds, .. } =
-        &scene.finding.1.evidence
-    else {
+    // It may be costlier that threads also wait for other work of the same one.
+    let mut findings = ward.report.findings.iter();
+    let finding = findings.find(|it| scene.is_of(it) && is_about_collections(it))?;
+    let Found::NativeHold { user_frame, frame, unanswered_s, holds, .. } = &finding.evidence else {
         return None;
     };
-    let &culprit = scene.culprits.first()?;
-    let kept = (unanswered_s / scene.thread(culprit).held_s.max(1e-9)).min(1.0);
-    let tids = scene.tids(&scene.culprits);
+    let culprit = scene.gil.threads.iter().find(|it| finding.threads.contains(&it.tid))?;
+    let kept = Scene::kept_share(culprit, *unanswered_s);
+    let tids = [culprit.tid];
     let rests_on = "it assumes that collections then cost next to nothing";
     let (gain, confidence) = ward.predicted(
         |baseline| {
@@ -29,7 +28,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         Some(rests_on),
     );
     let becomes = becomes(gain.as_ref());
-    let mut subject = scene.subject(&scene.culprits);
+    let place = scene.gil.threads.iter().position(|it| it.tid == culprit.tid)?;
+    let mut subject = scene.subject(&[place]);
     subject.function = user_frame.clone().or_else(|| frame.clone());
     Some(Advice {
         kind: Kind::FewerCollections,
@@ -55,13 +55,11 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     })
 }
 
-impl Ward<'_> {
-    /// Whether it is the garbage collector for which threads wait. Another process has other
-    /// objects, and a free-threaded build stops all threads for it.
-    pub(super) fn is_about_collections(&self) -> bool {
-        match &self.scene.finding.1.evidence {
-            Found::NativeHold { native: Some(native), .. } => native.is_collection(),
-            _ => false,
-        }
+/// Whether it is the garbage collector for which threads wait. Another process has other objects,
+/// and a free-threaded build stops all threads for it.
+pub(super) fn is_about_collections(finding: &Finding) -> bool {
+    match &finding.evidence {
+        Found::NativeHold { native: Some(native), .. } => native.is_collection(),
+        _ => false,
     }
 }

@@ -1,6 +1,7 @@
 //! A free-threaded build of Python.
 
 use super::Ward;
+use super::fewer_collections::is_about_collections;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::short;
 use crate::scene::Scene;
@@ -15,7 +16,7 @@ const PYTHON: &str = "python3.14t";
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
-    if scene.process.free_threaded.is_some() || ward.is_about_collections() {
+    if scene.process.free_threaded.is_some() || is_about_collections(ward.scene.finding.1) {
         return None;
     }
     let rests_on = format!(

@@ -3,6 +3,7 @@
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::functions::short;
+use crate::scene::Scene;
 use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::words;
 use ungil_trace::origin::Origin;
@@ -19,8 +20,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let (&culprit, false) = (scene.culprits.first()?, libraries.is_empty() || !is_users) else {
         return None;
     };
-    let held_s = scene.thread(culprit).held_s.max(1e-9);
-    let kept = (unanswered_s / held_s).min(1.0);
+    let kept = Scene::kept_share(scene.thread(culprit), *unanswered_s);
     let tids = scene.tids(&scene.culprits);
     let rests_on = "it assumes that the call goes into that library, and needs no Python object \
                     while it computes";

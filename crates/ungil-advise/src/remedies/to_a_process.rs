@@ -1,5 +1,6 @@
 //! The function for which others wait, in a process of its own.
 
+use super::fewer_collections::is_about_collections;
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{held, name, short};
@@ -10,7 +11,7 @@ use ungil_trace::analysis::words;
 const ALL: f64 = 0.8;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
-    if ward.is_about_collections() {
+    if is_about_collections(ward.scene.finding.1) {
         return None;
     }
     let scene = &ward.scene;

@@ -291,6 +291,9 @@ fn of_pools_that_wait_for_each_other_the_one_at_which_the_work_stands_still_is_t
     (2..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &waits));
     let told = story.end(1_510 * MS);
     assert!(first(&told).text.contains("the pool of inner_0 is exhausted"), "{:?}", texts(&told));
+    let one =
+        "its only thread waited for work for only 0 of 1.51 s; instead it waited for the network";
+    assert!(first(&told).text.contains(one), "{:?}", texts(&told));
     assert_eq!(first(&told).confidence.level, Sure::High);
     let evidence = &first(&told).evidence;
     assert!(evidence.iter().any(|it| it.what == "another thread waited for a result"));

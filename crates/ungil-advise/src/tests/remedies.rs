@@ -1,7 +1,8 @@
 //! What could help where threads wait for the GIL.
 
-use super::story::{MS, Story};
+use super::story::{MS, Story, Told};
 use crate::{Kind, Measure, Sure};
+use ungil_trace::report::Evidence;
 
 #[test]
 fn against_a_convoy_a_policy_comes_first_and_everything_has_its_command_or_code() {
@@ -183,6 +184,43 @@ fn a_garbage_collector_that_keeps_the_gil_gets_less_to_do_and_no_process() {
     assert!(told.of(Kind::ToAProcess).is_none() && told.of(Kind::FreeThreaded).is_none());
     let other = keeps_in(&[], &["sre_match", "_Py_HandlePending"]).end(1_200 * MS);
     assert!(other.of(Kind::FewerCollections).is_none() && other.of(Kind::ToAProcess).is_some());
+}
+
+/// A thread that collects garbage for 150 ms so often; for so much longer the kernel does not run it.
+fn collects(rounds: u64, not_run_ms: u64) -> Told {
+    let mut story = Story::of(&["MainThread", "native"]);
+    for round in 0..rounds {
+        let at_ns = round * 600 * MS;
+        let length_ns = (150 + not_run_ms) * MS;
+        story.acquire(at_ns, 1);
+        story.wait(at_ns + MS, 0);
+        story.ask(at_ns + 6 * MS, 0);
+        story.native(at_ns + 50 * MS, 1, &["gc_collect_main"]);
+        story.ran_of_hold(at_ns, 1, 150 * MS);
+        story.forced(at_ns + length_ns, 1);
+        story.acquire(at_ns + length_ns + 10_000, 0);
+        story.release(at_ns + length_ns + MS, 0);
+    }
+    story.end(rounds * 600 * MS)
+}
+
+#[test]
+fn a_thread_that_the_kernel_does_not_run_in_collections_gains_as_much_from_fewer() {
+    let becomes = |not_run_ms| {
+        let told = collects(5, not_run_ms);
+        let gain = told.of(Kind::FewerCollections).unwrap().gain.clone().unwrap();
+        gain.after / gain.before
+    };
+    assert!(becomes(0) < 0.1 && becomes(150) < 0.1, "{} {}", becomes(0), becomes(150));
+}
+
+#[test]
+fn collections_are_told_of_where_it_is_costlier_that_threads_are_late_behind_the_same_thread() {
+    let told = collects(12, 250);
+    let of_waits = told.report.findings.iter().find(|it| crate::scene::is_about_waits(it)).unwrap();
+    assert!(matches!(of_waits.evidence, Evidence::Convoy { .. }), "{of_waits:?}");
+    assert!(told.kinds().contains(&Kind::FewerCollections), "{:?}", told.kinds());
+    assert!(told.kinds().contains(&Kind::ToAProcess), "{:?}", told.kinds());
 }
 
 #[test]
