@@ -17,13 +17,16 @@ use crate::scene::{Scene, scenes};
 use rayon::prelude::*;
 use std::time::Instant;
 use ungil_simulate::{Demand, Prediction, Rules};
-use ungil_trace::report::Report;
+use ungil_trace::report::{Evidence as Found, Report};
 
 /// What saves less than this part of what the victims wait is not advised.
 const LEAST: f64 = 0.1;
 /// Gains are alike that save two of these parts of what the victims wait, or one, or less: what asks
 /// less of the user comes first then.
 const PART: f64 = 1.0 / 3.0;
+
+/// Where native code makes up for this part (of 1) of the waits, next to nothing else does.
+const NATIVE_ALONE: f64 = 0.9;
 
 /// What all remedies of one GIL are made from.
 struct Ward<'a> {
@@ -33,11 +36,13 @@ struct Ward<'a> {
     baseline: Result<Baseline<'a>, String>,
 }
 
-/// All remedies. Each tries out its own changes, so they can be tried side by side.
-const REMEDIES: [fn(&Ward) -> Option<Advice>; 8] = [
-    policy::find,
-    priority::find,
-    switch_interval::find,
+type Remedy = fn(&Ward) -> Option<Advice>;
+
+/// Those that say who has the GIL next, and when. Each remedy tries out its own changes, so they can
+/// be tried side by side.
+const OF_SCHEDULING: [Remedy; 3] = [policy::find, priority::find, switch_interval::find];
+/// All others.
+const REMEDIES: [Remedy; 5] = [
     fewer_threads::find,
     fewer_collections::find,
     to_a_process::find,
@@ -62,7 +67,9 @@ pub fn find(report: &Report, demands: &[Demand], until: Option<Instant>) -> Advi
 fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Vec<Advice>) {
     let baseline = Baseline::of(&scene, until);
     let ward = Ward { report, scene, baseline };
-    let tried: Vec<_> = REMEDIES.par_iter().map(|find| find(&ward)).collect();
+    let of_scheduling = if ward.is_native_alone() { &[][..] } else { &OF_SCHEDULING };
+    let remedies = of_scheduling.par_iter().chain(&REMEDIES);
+    let tried: Vec<_> = remedies.map(|find| find(&ward)).collect();
     let waits_s_per_s = ward.waited_s_per_s();
     let (mut good, bad): (Vec<_>, Vec<_>) =
         tried.into_iter().flatten().partition(|it| is_worth_it(it, waits_s_per_s));
@@ -91,6 +98,14 @@ fn rank(advice: &Advice, waits_s_per_s: f64) -> (u8, Kind) {
 impl<'a> Ward<'a> {
     fn waited_s_per_s(&self) -> f64 {
         self.scene.waited_s() / self.scene.busy_s()
+    }
+
+    /// Whether its threads wait for nothing but native code, which keeps the GIL under any rules.
+    fn is_native_alone(&self) -> bool {
+        let (_, finding) = self.scene.finding;
+        let waited = self.scene.victims.iter().map(|&place| self.scene.thread(place).waited_s);
+        matches!(finding.evidence, Found::NativeHold { .. })
+            && finding.cost_s >= NATIVE_ALONE * waited.sum::<f64>()
     }
 
     /// What a change gains, and how sure that is; `rests_on` is what a prediction assumes besides.

@@ -171,6 +171,31 @@ fn compiled_code_is_told_to_let_go_only_where_it_is_the_users_own() {
 }
 
 #[test]
+fn no_schedule_is_advised_to_who_waits_for_native_code_alone() {
+    let scheduled = |told: &Told| {
+        let of_scheduling = [Kind::Policy, Kind::Priority, Kind::SwitchInterval];
+        let all = told.advised.advice.iter().chain(&told.advised.rejected);
+        all.filter(|it| of_scheduling.contains(&it.kind)).count()
+    };
+    let told = keeps(&[]).end(1_200 * MS);
+    assert!(told.of(Kind::ToAProcess).is_some());
+    assert_eq!(scheduled(&told), 0, "{:?}", told.kinds());
+    // Beside as much of a convoy there is something to schedule.
+    let mut story = keeps(&[]);
+    for round in 0..110 {
+        let at_ns = 1_200 * MS + round * 6 * MS;
+        story.acquire(at_ns, 1);
+        story.wait(at_ns, 0);
+        story.ask(at_ns + 5 * MS, 0);
+        story.forced(at_ns + 5 * MS + 1_000, 1);
+        story.acquire(at_ns + 5 * MS + 10_000, 0);
+        story.release(at_ns + 5 * MS + 20_000, 0);
+    }
+    let told = story.end(1_900 * MS);
+    assert!(scheduled(&told) > 0, "{:?}", told.kinds());
+}
+
+#[test]
 fn a_garbage_collector_that_keeps_the_gil_gets_less_to_do_and_no_process() {
     let collects = ["gc_collect_main", "_Py_HandlePending"];
     let told = keeps_in(&[], &collects).end(1_200 * MS);
