@@ -257,7 +257,7 @@ fn kept_busy(sight: &Sight, busy: f64) -> (String, Sure, &'static str) {
         return (why, Sure::Medium, because);
     };
     let kept = format!(
-        "on average they kept {} of the {} busy that the program may use",
+        "they kept {} processors busy on average, and the program may use {}",
         rounded(busy),
         words::processors(usable),
     );

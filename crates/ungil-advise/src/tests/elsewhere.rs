@@ -235,8 +235,8 @@ fn a_pool_that_keeps_all_processors_busy_is_told_so() {
         let told = computes_on(Some(processors), 1_500 * MS);
         let advice = first(&told);
         let says = format!(
-            "on average they kept 2.0 of the {named} processors busy that the program may use, so \
-             more threads would not help"
+            "they kept 2.0 processors busy on average, and the program may use {named} processors, \
+             so more threads would not help"
         );
         assert!(advice.text.contains(&says), "{}", advice.text);
         assert_eq!((advice.cause, advice.confidence.level), (Some(Cause::Computing), Sure::High));
@@ -247,8 +247,8 @@ fn a_pool_that_keeps_all_processors_busy_is_told_so() {
 fn a_pool_that_leaves_processors_is_told_that_more_threads_can_do_more() {
     let told = computes_on(Some((8, None)), 1_500 * MS);
     let advice = first(&told);
-    let says = "on average they kept 2.0 of the 8 processors busy that the program may use, so more \
-                threads can do more, if other programs leave the rest";
+    let says = "they kept 2.0 processors busy on average, and the program may use 8 processors, so \
+                more threads can do more, if other programs leave the rest";
     assert!(advice.text.contains(says), "{}", advice.text);
     assert_eq!(advice.confidence.level, Sure::Medium);
     let usable = advice.evidence.iter().find(|it| it.what.starts_with("processors"));

@@ -205,6 +205,7 @@ impl Collector {
             let gone_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
             let steady = Steady::of(&bursts, &wanted_at_ns, gone_ns, &middle);
             let mut thread = thread(&seat, named, known, bursts, steady);
+            thread.follows = settled.follows;
             thread.unanswered = settled.unanswered.into();
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.wake_ups = or_put_behind(wake_ups, woken_ns)
@@ -269,8 +270,8 @@ fn resolve_links(seats: &[Seat], settled: &mut [Settled], is_told: impl Fn(&Seat
             place.filter(|_| !seat.never_blocks()).zip(Some(std::mem::take(&mut settled.burst_of)))
         })
         .collect();
-    for (seat, settled) in seats.iter().zip(settled) {
-        let follows = seat.evidence.is_enough();
+    for settled in settled {
+        let follows = settled.follows;
         for burst in &mut settled.bursts {
             burst.after = burst.after.filter(|_| follows).and_then(|link| {
                 let (thread, burst_of) = leaders.get(link.thread as usize)?.as_ref()?;
@@ -315,7 +316,7 @@ fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady:
         started: None,
         lives_on: None,
         steady,
-        follows: seat.evidence.is_enough(),
+        follows: false,
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),

@@ -4,6 +4,7 @@
 //! use it, again and again, and far more often than by chance. If that holds for a thread, its
 //! time away is not a length of its own, but lasts until that use of the other.
 
+use super::Burst;
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -23,6 +24,13 @@ const OPEN: f64 = 0.25;
 const EXPLAINED: f64 = 0.6;
 /// and if that is about so many times at least.
 const LEAST_TIMES: f64 = 10.0;
+/// A thread that sleeps by the clock follows nobody. Its times away differ by at most this part of
+/// the shortest, apart from so many (of 1) at either end,
+const ALIKE: f64 = 0.2;
+const OUTLIERS: f64 = 0.05;
+/// and it came back so often without another, of which this part (of 1) after as long as ever.
+const LEAST_ALONE: usize = 3;
+const ALONE: f64 = 0.8;
 
 /// Until when a thread was away: until so long after the beginning of a use of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -124,6 +132,28 @@ impl Evidence {
     }
 }
 
+/// Whether a thread comes back by the clock, and only seems to follow others, as those that sleep for
+/// equally long and once were kept from the GIL together: each is away as long without the others.
+pub(super) fn keeps_time(bursts: &[Burst]) -> bool {
+    let slept = bursts.iter().filter(|burst: &&Burst| burst.away_ns > OWN_NS);
+    let (followed, alone): (Vec<&Burst>, Vec<&Burst>) =
+        slept.partition(|burst| burst.after.is_some());
+    if alone.len() < LEAST_ALONE || (followed.len() as f64) < LEAST_TIMES {
+        return false;
+    }
+    let mut usual_ns: Vec<u64> = followed.iter().map(|burst| burst.away_ns).collect();
+    usual_ns.sort_unstable();
+    let few = (OUTLIERS * usual_ns.len() as f64) as usize;
+    let (least_ns, most_ns) = (usual_ns[few] as f64, usual_ns[usual_ns.len() - 1 - few] as f64);
+    let margin_ns = ALIKE * least_ns;
+    if most_ns > least_ns + margin_ns {
+        return false;
+    }
+    let usual_ns = least_ns - margin_ns..=most_ns + margin_ns;
+    let as_ever = alone.iter().filter(|burst| usual_ns.contains(&(burst.away_ns as f64))).count();
+    as_ever as f64 >= ALONE * alone.len() as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +194,31 @@ mod tests {
         let mut beginnings = Beginnings::default();
         beginnings.add(10, 1, 0);
         assert_eq!(beginnings.look(0, OWN_NS), None);
+    }
+
+    /// A thread that 20 times came soon after another, after so long away, and some times alone.
+    fn times_away(followed_ns: impl Fn(u64) -> u64, alone_ns: &[u64]) -> Vec<Burst> {
+        let after = Link { thread: 1, burst: 0, turn: 1, awake: false, after_ns: 1, posted: false };
+        let followed = (0..20).map(|turn| Burst {
+            away_ns: followed_ns(turn),
+            after: Some(after),
+            ..Burst::default()
+        });
+        let alone = alone_ns.iter().map(|&away_ns| Burst { away_ns, ..Burst::default() });
+        followed.chain(alone).collect()
+    }
+
+    #[test]
+    fn one_that_sleeps_for_as_long_without_the_others_keeps_time() {
+        let about_5_ms = |turn| 5 * MS + turn * 10_000;
+        assert!(keeps_time(&times_away(about_5_ms, &[5 * MS, 5 * MS + 90_000, 5 * MS])));
+    }
+
+    #[test]
+    fn one_that_takes_another_time_without_the_others_does_not() {
+        let about_5_ms = |turn| 5 * MS + turn * 10_000;
+        assert!(!keeps_time(&times_away(about_5_ms, &[40 * MS, 5 * MS, 300_000])));
+        assert!(!keeps_time(&times_away(about_5_ms, &[5 * MS])), "too seldom");
+        assert!(!keeps_time(&times_away(|turn| (turn + 1) * MS, &[5 * MS; 5])));
     }
 }

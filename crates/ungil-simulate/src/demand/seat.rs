@@ -1,6 +1,6 @@
 //! One thread at one GIL, as the events of a trace come in.
 
-use super::links::{Evidence, Link, OWN_NS};
+use super::links::{Evidence, Link, OWN_NS, keeps_time};
 use super::{Burst, Unanswered};
 use crate::delays::Seen;
 use crate::lengths::Lengths;
@@ -66,6 +66,8 @@ struct Piece {
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) bursts: Vec<Burst>,
+    /// Whether it mostly waits for other threads of the program.
+    pub(super) follows: bool,
     pub(super) unanswered: Vec<Unanswered>,
     /// When it wanted the GIL for each.
     pub(super) wanted_at_ns: Vec<u64>,
@@ -346,6 +348,7 @@ impl Seat {
         let native_ns = settings.quantum_ns.saturating_mul(NATIVE_INTERVALS).max(NATIVE_NS);
         let mut settled = Settled {
             bursts: Vec::new(),
+            follows: false,
             unanswered: Vec::new(),
             wanted_at_ns: Vec::new(),
             began_at_ns: Vec::new(),
@@ -387,6 +390,7 @@ impl Seat {
                 settled.switches.entry(taker).or_default().whole(burst.away_ns);
             }
         }
+        settled.follows = self.evidence.is_enough() && !keeps_time(&settled.bursts);
         settled
     }
 }

@@ -52,16 +52,17 @@ fn who_wanted_the_gil_is_told_with_and_without_the_startup() {
     let mut scenario = Scenario::new(1);
     scenario.hold(0, 1_000 * MS, 0);
     scenario.start(1, 1_000 * MS);
-    scenario.acquire(1_000 * MS, 1);
-    scenario.wait(1_000 * MS, 0);
-    scenario.release(1_500 * MS, 1);
-    scenario.acquire(1_500 * MS, 0);
-    scenario.release(1_500 * MS, 0);
+    for turn in 0..1_000 {
+        let (at_ns, holder) = ((1_000 + turn) * MS, u32::try_from(turn % 2).unwrap());
+        scenario.acquire(at_ns, holder);
+        scenario.wait(at_ns, 1 - holder);
+        scenario.release(at_ns + MS, holder);
+    }
     let report = scenario.end(2_000 * MS);
-    assert_close(gil(&report).wanting_mean, 1.0);
-    assert_close(gil(&report).wanting_busy_mean, 0.5 + 0.5);
+    assert_close(gil(&report).wanting_mean, (2.0 + 1.0) / 2.0);
+    assert_close(gil(&report).wanting_busy_mean, 1.0 + 1.0);
     let text = &report.findings[0].text;
-    assert!(text.contains("1.0 threads wanted it on average"), "{text}");
+    assert!(text.contains("2.0 threads wanted it on average"), "{text}");
 }
 
 #[test]
