@@ -204,8 +204,7 @@ impl Collector {
             returns.merge(&seat.returns);
             let gone_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
             let steady = Steady::of(&bursts, &wanted_at_ns, gone_ns, &middle);
-            let mut thread = thread(&seat, named, known, bursts, steady);
-            thread.follows = settled.follows;
+            let mut thread = thread(&seat, named, known, settled.follows, bursts, steady);
             thread.unanswered = settled.unanswered.into();
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.wake_ups = or_put_behind(wake_ups, woken_ns)
@@ -292,7 +291,14 @@ fn settings(totals: &ProcessTotals) -> Settings {
     Settings { policy, quantum_ns }
 }
 
-fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady: Steady) -> Thread {
+fn thread(
+    seat: &Seat,
+    named: &Named,
+    known: &Known,
+    follows: bool,
+    bursts: Vec<Burst>,
+    steady: Steady,
+) -> Thread {
     let began_ns = known.began_ns;
     let begins_ns = seat.begins_ns.unwrap_or(began_ns).max(began_ns);
     let away_ns: u64 = bursts.iter().fold(0, |sum: u64, burst| sum.saturating_add(burst.away_ns));
@@ -316,7 +322,7 @@ fn thread(seat: &Seat, named: &Named, known: &Known, bursts: Vec<Burst>, steady:
         started: None,
         lives_on: None,
         steady,
-        follows: false,
+        follows,
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),

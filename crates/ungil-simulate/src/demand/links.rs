@@ -25,9 +25,9 @@ const EXPLAINED: f64 = 0.6;
 /// and if that is about so many times at least.
 const LEAST_TIMES: f64 = 10.0;
 /// A thread that sleeps by the clock follows nobody. Its times away differ by at most this part of
-/// the shortest, apart from so many (of 1) at either end,
+/// the shortest, apart from one in so many at either end,
 const ALIKE: f64 = 0.2;
-const OUTLIERS: f64 = 0.05;
+const OUTLIERS: usize = 20;
 /// and it came back so often without another, of which this part (of 1) after as long as ever.
 const LEAST_ALONE: usize = 3;
 const ALONE: f64 = 0.8;
@@ -143,7 +143,7 @@ pub(super) fn keeps_time(bursts: &[Burst]) -> bool {
     }
     let mut usual_ns: Vec<u64> = followed.iter().map(|burst| burst.away_ns).collect();
     usual_ns.sort_unstable();
-    let few = (OUTLIERS * usual_ns.len() as f64) as usize;
+    let few = usual_ns.len() / OUTLIERS;
     let (least_ns, most_ns) = (usual_ns[few] as f64, usual_ns[usual_ns.len() - 1 - few] as f64);
     let margin_ns = ALIKE * least_ns;
     if most_ns > least_ns + margin_ns {

@@ -59,8 +59,8 @@ fn who_wanted_the_gil_is_told_with_and_without_the_startup() {
         scenario.release(at_ns + MS, holder);
     }
     let report = scenario.end(2_000 * MS);
-    assert_close(gil(&report).wanting_mean, (2.0 + 1.0) / 2.0);
-    assert_close(gil(&report).wanting_busy_mean, 1.0 + 1.0);
+    assert_close(gil(&report).wanting_mean, 1.5);
+    assert_close(gil(&report).wanting_busy_mean, 2.0);
     let text = &report.findings[0].text;
     assert!(text.contains("2.0 threads wanted it on average"), "{text}");
 }
