@@ -1,7 +1,8 @@
 """How much others of a shared machine slow it down: a fixed computation, timed on each CPU.
 
 A virtual CPU shares its core with that of a neighbour, and computes at half its speed while that
-one is busy. No counter in the guest says so (no steal, no load), but the same loop takes longer.
+one is busy. No counter in the guest says so, unlike of what `sampling.disturbance` looks for, but
+the same loop takes longer.
 """
 
 import os
