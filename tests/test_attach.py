@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blocked import wait_until_it_reads_its_input
 from process_groups import wait_until_stopped
 from pythons import Python, pythons
 from suite import PATIENCE_S, PROGRAMS, filtered
@@ -199,10 +200,10 @@ def test_a_program_that_does_not_use_its_gil_meanwhile_is_reported_as_that(
 def test_a_process_that_is_stopped_stays_so_and_the_report_says_it(
     start: Callable[..., subprocess.Popen[str]], ungil: Run, tmp_path: Path
 ) -> None:
-    code = "import signal; print('ready', flush=True); signal.pause()"
-    stopped = start(args=[sys.executable, "-c", code])
-    assert stopped.stdout is not None
-    assert stopped.stdout.readline() == "ready\n"
+    words = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    stopped = start(args=words, stdin=subprocess.PIPE)
+    # Where nothing can be called in it until it goes on, it cannot be recorded.
+    wait_until_it_reads_its_input(stopped.pid)
     stopped.send_signal(signal.SIGSTOP)
     wait_until_stopped(stopped.pid)
     report = recorded(ungil, stopped.pid, tmp_path / "a.pftrace")
