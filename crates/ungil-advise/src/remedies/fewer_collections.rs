@@ -3,7 +3,6 @@
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::scene::Scene;
-use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{Evidence as Found, Finding};
 
@@ -19,14 +18,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let kept = Scene::kept_share(culprit, *unanswered_s);
     let tids = [culprit.tid];
     let rests_on = "it assumes that collections then cost next to nothing";
-    let (gain, confidence) = ward.predicted(
-        |baseline| {
-            let sources = baseline.sources(&tids).into_iter();
-            let changes = sources.map(|source| (source, Change::Work(1.0 - kept))).collect();
-            Rules { changes, ..baseline.as_recorded() }
-        },
-        Some(rests_on),
-    );
+    let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, rests_on);
     let becomes = becomes(gain.as_ref());
     let place = scene.gil.threads.iter().position(|it| it.tid == culprit.tid)?;
     let mut subject = scene.subject(&[place]);

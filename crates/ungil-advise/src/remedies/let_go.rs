@@ -4,7 +4,6 @@ use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::functions::short;
 use crate::scene::Scene;
-use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::words;
 use ungil_trace::origin::Origin;
 use ungil_trace::report::Evidence as Found;
@@ -24,14 +23,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let tids = scene.tids(&scene.culprits);
     let rests_on = "it assumes that the call goes into that library, and needs no Python object \
                     while it computes";
-    let (gain, confidence) = ward.predicted(
-        |baseline| {
-            let sources = baseline.sources(&tids).into_iter();
-            let changes = sources.map(|source| (source, Change::Work(1.0 - kept))).collect();
-            Rules { changes, ..baseline.as_recorded() }
-        },
-        Some(rests_on),
-    );
+    let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, rests_on);
     let becomes = becomes(gain.as_ref());
     let library = libraries[0].rsplit('/').next().unwrap_or(&libraries[0]);
     let called =

@@ -16,7 +16,7 @@ use crate::predicted::Baseline;
 use crate::scene::{Scene, scenes};
 use rayon::prelude::*;
 use std::time::Instant;
-use ungil_simulate::{Demand, Prediction, Rules};
+use ungil_simulate::{Change, Demand, Prediction, Rules};
 use ungil_trace::report::{Evidence as Found, Report};
 
 /// What saves less than this part of what the victims wait is not advised.
@@ -115,6 +115,21 @@ impl<'a> Ward<'a> {
         rests_on: Option<&str>,
     ) -> (Option<Gain>, Confidence) {
         self.predicted_after(None, rules, rests_on)
+    }
+
+    /// The same, if these threads used the GIL for such a part (of 1) less.
+    fn predicted_with_less_work(
+        &self,
+        tids: &[u32],
+        part: f64,
+        rests_on: &str,
+    ) -> (Option<Gain>, Confidence) {
+        let rules = |baseline: &Baseline| {
+            let sources = baseline.sources(tids).into_iter();
+            let changes = sources.map(|source| (source, Change::Work(1.0 - part))).collect();
+            Rules { changes, ..baseline.as_recorded() }
+        };
+        self.predicted(rules, Some(rests_on))
     }
 
     /// The same, if `first` is what the first simulation of that change said.
