@@ -3,4 +3,5 @@
 pub mod story;
 mod remedies;
 mod elsewhere;
+mod pools;
 mod schema;

@@ -243,3 +243,27 @@ impl Told {
         self.advised.advice.iter().map(|advice| advice.kind).collect()
     }
 }
+
+/// The only advice, which has to say that it is not the GIL.
+pub fn first(told: &Told) -> &Advice {
+    let first = &told.advised.advice[0];
+    assert_eq!(first.kind, Kind::NotTheGil, "{:?}", told.report.findings);
+    first
+}
+
+/// A thread is off the GIL ten times for so long, in this call and stack.
+pub fn off(story: &mut Story, thread: u32, length_ns: u64, call: (&str, &str), stack: &[&str]) {
+    for round in 0..10 {
+        let at_ns = round * (length_ns + MS);
+        story.acquire(at_ns, thread);
+        story.release(at_ns + MS / 2, thread);
+        story.off(at_ns + length_ns / 2, thread, call, stack);
+    }
+    story.acquire(10 * (length_ns + MS), thread);
+    story.release(10 * (length_ns + MS) + 10, thread);
+}
+
+/// All that is told, as a sentence each.
+pub fn texts(told: &Told) -> Vec<&str> {
+    told.advised.advice.iter().map(|it| it.text.as_str()).collect()
+}

@@ -1,0 +1,217 @@
+//! Pools of threads and of connections that are exhausted, or busy.
+
+use super::story::{MS, Story, Told, first, off, texts};
+use crate::{Cause, Sure};
+
+pub(super) const WORKER: &str = "_worker ~concurrent/futures/thread.py";
+
+#[test]
+fn a_pool_is_exhausted_if_none_of_its_threads_waits_for_work() {
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    for thread in 1..3 {
+        let stack = ["query app.py", "run ~concurrent/futures/thread.py", WORKER];
+        off(&mut story, thread, 150 * MS, ("recvfrom", "socket"), &stack);
+    }
+    let told = story.end(1_510 * MS);
+    let advice = first(&told);
+    assert_eq!(advice.cause, Some(Cause::ExhaustedPool));
+    assert_eq!(advice.subject.thread_group.as_deref(), Some("pool_*"));
+    assert_eq!(advice.subject.function.as_deref(), Some("query (app.py:7)"));
+    assert!(advice.text.contains("20 looks"), "{}", advice.text);
+    assert_eq!(told.advised.advice.len(), 1, "the line is told once");
+}
+
+#[test]
+fn a_pool_with_a_thread_that_waits_for_work_is_not_exhausted() {
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    let stack = ["query app.py", "run ~concurrent/futures/thread.py", WORKER];
+    off(&mut story, 1, 150 * MS, ("recvfrom", "socket"), &stack);
+    off(&mut story, 2, 150 * MS, ("futex", ""), &[WORKER]);
+    let told = story.end(1_510 * MS);
+    let causes: Vec<_> = told.advised.advice.iter().map(|it| it.cause).collect();
+    assert_eq!(causes, [Some(Cause::Network)]);
+}
+
+#[test]
+fn a_client_that_waits_for_the_results_of_a_pool_is_no_pool() {
+    let mut story = Story::of(&["MainThread", "client"]);
+    let map = ["wait ~threading.py", "Pool.map ~multiprocessing/pool.py", "main app.py"];
+    for thread in 0..2 {
+        off(&mut story, thread, 150 * MS, ("futex", ""), &map);
+    }
+    let told = story.end(1_510 * MS);
+    assert_eq!(first(&told).cause, Some(Cause::Unknown), "{:?}", texts(&told));
+}
+
+#[test]
+fn a_process_of_a_pool_is_no_pool_of_one_thread() {
+    let mut story = Story::of(&["MainThread"]);
+    let stack =
+        ["query app.py", "mapstar ~multiprocessing/pool.py", "worker ~multiprocessing/pool.py"];
+    off(&mut story, 0, 150 * MS, ("recvfrom", "socket"), &stack);
+    let told = story.end(1_510 * MS);
+    assert_eq!(first(&told).cause, Some(Cause::Network), "{:?}", texts(&told));
+}
+
+#[test]
+fn the_threads_of_a_thread_pool_of_multiprocessing_are_a_pool() {
+    let mut story = Story::of(&["MainThread", "Thread-1 (worker)", "Thread-2 (worker)"]);
+    let worker = "worker ~multiprocessing/pool.py";
+    let stack = ["query app.py", "mapstar ~multiprocessing/pool.py", worker, "run ~threading.py"];
+    for thread in 1..3 {
+        off(&mut story, thread, 150 * MS, ("recvfrom", "socket"), &stack);
+    }
+    let told = story.end(1_510 * MS);
+    assert_eq!(first(&told).cause, Some(Cause::ExhaustedPool), "{:?}", texts(&told));
+}
+
+/// Two threads of a pool compute without the GIL for 1.5 s, of which the kernel ran each so long.
+fn computes(ran_ns: u64) -> Told {
+    computes_on(None, ran_ns)
+}
+
+/// The same where the program may use so many processors, and thousandths by its limit.
+fn computes_on(processors: Option<(u32, Option<u32>)>, ran_ns: u64) -> Told {
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    for thread in 1..3 {
+        let stack = ["work app.py", "run ~concurrent/futures/thread.py", WORKER];
+        off(&mut story, thread, 150 * MS, ("computing", ""), &stack);
+        story.ran(thread, ran_ns);
+    }
+    if let Some((allowed, limit_thousandths)) = processors {
+        story.may_use(allowed, limit_thousandths);
+    }
+    story.end(1_510 * MS)
+}
+
+#[test]
+fn a_pool_that_keeps_all_processors_busy_is_told_so() {
+    for (processors, named) in [((2, None), "2"), ((8, Some(2_100)), "2.1")] {
+        let told = computes_on(Some(processors), 1_500 * MS);
+        let advice = first(&told);
+        let says = format!(
+            "they kept 2.0 processors busy on average, and the program may use {named} processors, \
+             so more threads would not help"
+        );
+        assert!(advice.text.contains(&says), "{}", advice.text);
+        assert_eq!((advice.cause, advice.confidence.level), (Some(Cause::Computing), Sure::High));
+    }
+}
+
+#[test]
+fn a_pool_that_leaves_processors_is_told_that_more_threads_can_do_more() {
+    let told = computes_on(Some((8, None)), 1_500 * MS);
+    let advice = first(&told);
+    let says = "they kept 2.0 processors busy on average, and the program may use 8 processors, so \
+                more threads can do more, if other programs leave the rest";
+    assert!(advice.text.contains(says), "{}", advice.text);
+    assert_eq!(advice.confidence.level, Sure::Medium);
+    let usable = advice.evidence.iter().find(|it| it.what.starts_with("processors"));
+    assert!(usable.is_some_and(|it| (it.value - 8.0).abs() < 1e-9), "{:?}", advice.evidence);
+}
+
+#[test]
+fn a_pool_that_computes_is_not_told_to_get_more_threads() {
+    let told = computes(1_500 * MS);
+    let [advice] = &told.advised.advice[..] else { panic!("{:?}", texts(&told)) };
+    assert_eq!((advice.cause, &advice.action.code), (Some(Cause::Computing), &None));
+    let begins = "it is not the GIL: the pool of pool_0 computes: its 2 threads waited for work for \
+                  only 0 of 3.02 s; instead they ran without the GIL";
+    assert!(advice.text.starts_with(begins), "{}", advice.text);
+    let says = "they kept 2.0 processors busy on average, so more threads help only if more than \
+                these are free";
+    assert!(advice.text.contains(says), "{}", advice.text);
+    assert_eq!(advice.confidence.level, Sure::Medium);
+}
+
+#[test]
+fn where_a_pool_that_computes_lacks_processors_more_threads_are_no_help() {
+    let told = computes(700 * MS);
+    let advice = first(&told);
+    let says = "they got a processor for only 1.4 of 3.02 s in which they wanted one, so more threads \
+                would not help";
+    assert!(advice.text.contains(says), "{}", advice.text);
+    assert_eq!((advice.cause, advice.confidence.level), (Some(Cause::Computing), Sure::High));
+}
+
+#[test]
+fn of_pools_that_wait_for_each_other_the_one_at_which_the_work_stands_still_is_told() {
+    let names = ["MainThread", "inner_0", "outer_0", "outer_1"];
+    let worker = ["run ~concurrent/futures/thread.py", WORKER];
+    let fetches = ["fetch app.py", worker[0], worker[1]];
+    let result = ["Condition.wait ~threading.py", "Future.result ~concurrent/futures/_base.py"];
+    let waits = [&result[..], &["handle app.py"], &worker].concat();
+    let mut story = Story::of(&names);
+    off(&mut story, 1, 150 * MS, ("recvfrom", "socket"), &fetches);
+    (2..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &waits));
+    let told = story.end(1_510 * MS);
+    assert!(first(&told).text.contains("the pool of inner_0 is exhausted"), "{:?}", texts(&told));
+    let one =
+        "its only thread waited for work for only 0 of 1.51 s; instead it waited for the network";
+    assert!(first(&told).text.contains(one), "{:?}", texts(&told));
+    assert_eq!(first(&told).confidence.level, Sure::High);
+    let evidence = &first(&told).evidence;
+    assert!(evidence.iter().any(|it| it.what == "another thread waited for a result"));
+
+    // Where nobody is seen at that work, it is not sure that more threads help.
+    let mut story = Story::of(&names);
+    off(&mut story, 1, 150 * MS, ("futex", ""), &[WORKER]);
+    (2..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &waits));
+    let told = story.end(1_510 * MS);
+    assert!(first(&told).text.contains("the pool of outer_0 is exhausted"), "{:?}", texts(&told));
+    assert_eq!(first(&told).confidence.level, Sure::Medium);
+}
+
+#[test]
+fn a_pool_of_connections_of_httpx_is_exhausted_if_threads_wait_for_one() {
+    let core = "/x/site-packages/httpcore/";
+    let stack = [
+        "Condition.wait ~threading.py",
+        "Event.wait ~threading.py",
+        &format!("Event.wait {core}_synchronization.py"),
+        &format!("PoolRequest.wait_for_connection {core}_sync/connection_pool.py"),
+        &format!("ConnectionPool.handle_request {core}_sync/connection_pool.py"),
+        "query app.py",
+    ];
+    let mut story = Story::of(&["MainThread", "web-0", "web-1"]);
+    (1..3).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &stack));
+    let told = story.end(1_510 * MS);
+    let says =
+        "a connection pool of httpx is exhausted: 2 threads waited for a connection at query";
+    assert!(first(&told).text.contains(says), "{:?}", texts(&told));
+}
+
+/// The frames of a thread that waits for a connection of `SQLAlchemy`, without its own.
+const TAKES: [&str; 4] = [
+    "Condition.wait ~threading.py",
+    "Queue.get /x/site-packages/sqlalchemy/util/queue.py",
+    "QueuePool._do_get /x/site-packages/sqlalchemy/pool/impl.py",
+    "Pool.connect /x/site-packages/sqlalchemy/pool/base.py",
+];
+
+#[test]
+fn a_pool_of_connections_is_exhausted_if_threads_wait_for_one() {
+    let mut story = Story::of(&["MainThread", "web-0", "web-1"]);
+    let stack: Vec<_> = TAKES.into_iter().chain(["query app.py"]).collect();
+    for thread in 1..3 {
+        off(&mut story, thread, 150 * MS, ("futex", ""), &stack);
+    }
+    let told = story.end(1_510 * MS);
+    let advice = first(&told);
+    assert_eq!(advice.cause, Some(Cause::ExhaustedPool));
+    assert_eq!(advice.subject.function.as_deref(), Some("query (app.py:7)"));
+    assert_eq!(advice.subject.thread_group.as_deref(), Some("web-*"));
+    let expected = "a connection pool of SQLAlchemy is exhausted: 2 threads waited for a \
+                    connection at query (app.py:7) for 3.01 s in all in 20 looks, the longest 150 ms";
+    assert!(advice.text.contains(expected), "{}", advice.text);
+    assert!(advice.action.code.as_deref().unwrap().contains("pool_size="));
+}
+
+#[test]
+fn a_thread_that_waits_for_the_database_does_not_wait_for_a_connection() {
+    let mut story = Story::of(&["MainThread", "web-0"]);
+    let connects = ["connect psycopg/connection.py", TAKES[2], TAKES[3], "query app.py"];
+    off(&mut story, 1, 150 * MS, ("futex", ""), &connects);
+    let told = story.end(1_510 * MS);
+    assert_ne!(first(&told).cause, Some(Cause::ExhaustedPool));
+}
