@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use ungil_core::HOOK_FILE;
 use ungil_core::request::{Answer, Asking, Request};
+use ungil_core::{CPYTHON_FUNCTION, HOOK_FILE, PYPY_FUNCTIONS};
 
 use crate::Asked;
 use crate::borrowed::{Borrowed, Call};
@@ -22,8 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// The function of the hook that serves requests.
 const SERVE: &[u8] = b"ungil_attach_v1";
-/// What the hook finds an interpreter by, PyPy's last.
-const PYTHONS: [&[u8]; 3] = [b"Py_GetVersion", b"pypy_main_startup", b"pypy_execute_source"];
 
 /// See [`crate::ask`].
 pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
@@ -68,6 +66,8 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
 fn may_have_python(process: Process, memory: &Memory) -> Result<bool, Refusal> {
     let mappings = process.mappings().map_err(lost(process))?;
     let images = mappings.iter().filter(|it| it.inode != 0 && it.offset == 0);
+    let [pypy, other_pypy] = PYPY_FUNCTIONS;
+    let pythons = [CPYTHON_FUNCTION, pypy, other_pypy];
     let mut looked = Vec::new();
     for mapping in images {
         if looked.contains(&mapping.inode) {
@@ -80,7 +80,7 @@ fn may_have_python(process: Process, memory: &Memory) -> Result<bool, Refusal> {
             continue;
         }
         let Ok(Some(image)) = Image::at(memory, mapping) else { return Ok(true) };
-        if PYTHONS.iter().any(|name| !matches!(image.symbol(name), Ok(None))) {
+        if pythons.iter().any(|name| !matches!(image.symbol(name.to_bytes()), Ok(None))) {
             return Ok(true);
         }
     }

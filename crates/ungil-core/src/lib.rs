@@ -22,12 +22,20 @@ pub mod request;
 #[cfg(not(loom))]
 pub mod control_page;
 
+use std::ffi::CStr;
+
 pub use event::{Entry, Event, Kind};
 pub use park::ParkEntry;
 
 /// Name of the hook library's file. Processes that have loaded it are known by this name, whichever
 /// installation of ungil it belongs to.
 pub const HOOK_FILE: &str = "libungil_hook.so";
+
+/// The function by which an image is known to have a CPython.
+pub const CPYTHON_FUNCTION: &CStr = c"Py_GetVersion";
+
+/// The functions of which one tells that an image has a PyPy.
+pub const PYPY_FUNCTIONS: [&CStr; 2] = [c"pypy_main_startup", c"pypy_execute_source"];
 
 /// Name of the stub's file, which is preloaded and opens the hook.
 pub const STUB_FILE: &str = "libungil_preload.so";

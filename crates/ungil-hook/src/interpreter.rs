@@ -6,6 +6,7 @@ use crate::{cond, fork_and_exit, free_threaded, gil, handoff, lock, park, redire
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use ungil_core::table::Status;
+use ungil_core::{CPYTHON_FUNCTION, PYPY_FUNCTIONS};
 
 /// How an interpreter builds its GIL.
 enum Make {
@@ -79,10 +80,8 @@ impl Interpreter {
     }
 
     fn in_image(image: Image) -> Option<Self> {
-        let is_pypy = [c"pypy_main_startup", c"pypy_execute_source"]
-            .into_iter()
-            .any(|name| image.symbol(name).is_some());
-        if !is_pypy && image.symbol(c"Py_GetVersion").is_none() {
+        let is_pypy = PYPY_FUNCTIONS.into_iter().any(|name| image.symbol(name).is_some());
+        if !is_pypy && image.symbol(CPYTHON_FUNCTION).is_none() {
             return None;
         }
         let mut interpreter = Self { make: Make::PyPy, image };
@@ -191,7 +190,7 @@ impl Interpreter {
     /// `Py_GetVersion()`, which may be called before the interpreter is initialised. The text is
     /// in the interpreter's image.
     pub fn version(&self) -> &CStr {
-        let Some(function) = self.image.symbol(c"Py_GetVersion") else { return c"" };
+        let Some(function) = self.image.symbol(CPYTHON_FUNCTION) else { return c"" };
         // SAFETY: the function of this name takes nothing and returns a string in every CPython
         // since 1.5; it only formats constants.
         let get_version: extern "C" fn() -> *const c_char =

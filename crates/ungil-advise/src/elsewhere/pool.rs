@@ -162,7 +162,7 @@ impl<'a> Pool<'a> {
     /// Its threads compute side by side: that takes processors, and not threads.
     fn busy(&self, sight: &Sight) -> Advice {
         let lacked = self.cpu_s.filter(|cpu_s| *cpu_s < RAN * self.wanted_s);
-        let (why, sure, because): (_, _, &str) = match (self.cpu_s, lacked) {
+        let (why, sure, because) = match (self.cpu_s, lacked) {
             (_, Some(cpu_s)) => (
                 format!(
                     "they got a processor for only {} in which they wanted one, so more threads \
