@@ -6,14 +6,15 @@ the same loop takes longer.
 """
 
 import os
+import statistics
 import time
 from collections.abc import Callable
 
 SAMPLES = 30
 """On each CPU, of 1 to 2 ms."""
 LOOPS = 40_000
-QUIET = 1.1
-"""A machine that is slower than its best by less is quiet."""
+QUIET = 1.25
+"""A machine that is slower than its best by less is quiet: a neighbour costs 1.75."""
 TRIES = 3
 REPETITIONS = 20
 """In all: a machine that stays slow does not become quiet by waiting."""
@@ -35,16 +36,15 @@ class Quiet:
     def slowness(self) -> float:
         """How many times as long as at best the computation takes now, on the slowest CPU."""
         allowed = os.sched_getaffinity(0)
-        means: list[float] = []
+        medians: list[float] = []
         try:
             for cpu in allowed:
                 os.sched_setaffinity(0, {cpu})
-                samples = [_sample() for _ in range(SAMPLES)]
-                self._best_s = min(self._best_s, *samples)
-                means.append(sum(samples) / SAMPLES)
+                medians.append(statistics.median(_sample() for _ in range(SAMPLES)))
         finally:
             os.sched_setaffinity(0, allowed)
-        return max(means) / self._best_s
+        self._best_s = min(self._best_s, *medians)
+        return max(medians) / self._best_s
 
     def run(self, measures: Callable[[int], None]) -> int:
         """Calls `measures` with 0, and again with 1 and 2 if the machine was slow.
