@@ -153,7 +153,8 @@ def test_a_program_that_dies_asleep_with_the_gil_was_in_native_code(
     recording = trace(tmp_path, *words, status=-signal.SIGALRM)
     native = recording.finding("native-hold")
     assert native["threads"] == [recording.thread("keeping")["tid"]]
-    (hold,) = long_holds(recording, "keeping")
+    # On a busy machine it may have been kept from running before that, too.
+    hold = long_holds(recording, "keeping")[-1]
     # Neither is known where a busy machine did not let ungil look for a quarter of the hold.
     awake_ms = (hold["cpu_ms"] or 0) + (hold["not_run_ms"] or 0)
     assert awake_ms < hold["duration_ms"] / 2
