@@ -2,6 +2,7 @@
 
 use super::gil::Gil;
 use super::links::Link;
+use super::races::{self, Races};
 use super::seat::{Seat, Settled};
 use super::starters::{self, Times};
 use super::steady::{Steady, middle};
@@ -20,18 +21,12 @@ use ungil_trace::Record;
 use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
 
 /// How long a thread that is woken usually takes to have the GIL, where the trace does not tell.
-const WAKE_UP_NS: u64 = 30_000;
+const WAKE_UP_NS: u32 = 30_000;
 /// By how much the kernel lets a timer be late, unless it is told otherwise (`timerslack_ns`). Then
 /// the thread has to wake up.
 const SLACK_NS: u64 = 50_000;
 /// How soon bytecode lets go of the GIL, where the trace does not tell.
 const ANSWER_NS: u64 = 10_000;
-/// Between these the kernel puts a thread aside for another (Linux's base slice, and less for those
-/// that it wakes).
-const SHORTEST_SLICE_NS: u64 = 100_000;
-const LONGEST_SLICE_NS: u64 = 3_000_000;
-/// Who takes so many times as long to wake up as is usual was put behind another thread.
-const WOKEN_TIMES: u64 = 3;
 /// So many delays are needed for a distribution of them.
 pub(super) const ENOUGH: usize = 10;
 
@@ -163,7 +158,7 @@ impl Collector {
         resolve_links(&gil.seats, &mut settled, |seat| self.is_told(seat));
         let told = (0..gil.seats.len()).filter(|seat| self.is_told(&gil.seats[*seat]));
         let place_of: HashMap<_, _> = told.enumerate().map(|(place, seat)| (seat, place)).collect();
-        let (seats, settled): (Vec<_>, Vec<_>) = std::mem::take(&mut gil.seats)
+        let (seats, mut settled): (Vec<_>, Vec<_>) = std::mem::take(&mut gil.seats)
             .into_iter()
             .zip(settled)
             .filter(|(seat, _)| self.is_told(seat))
@@ -175,29 +170,21 @@ impl Collector {
         let middle = middle(&(in_company_ns..ended_ns));
         let all_answers = Seen::merged(settled.iter().map(|settled| &settled.answers));
         let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
-        let all_wake_ups = Seen::merged(settled.iter().map(|settled| &settled.wake_ups));
-        let woken_after_ns = all_wake_ups.median_ns().unwrap_or(WAKE_UP_NS);
-        let usual_ns = woken_after_ns.max(WAKE_UP_NS * 2 / 3);
-        let woken_ns = usual_ns * WOKEN_TIMES;
-        // The kernel runs a thread that mostly sleeps sooner than one that computes.
-        let all_wake_ups = [false, true].map(|never_blocks| {
-            let alike = seats.iter().zip(&settled);
-            let alike = alike.filter(|(seat, _)| seat.never_blocks() == never_blocks);
-            or_put_behind(Seen::merged(alike.map(|(_, settled)| &settled.wake_ups)), woken_ns)
-                .unwrap_or_else(|| Arc::new(Delays::fixed(WAKE_UP_NS)))
-        });
+        let woken_after_ns = races::Seen::median_ns(settled.iter().map(|settled| &settled.races));
+        let woken_after_ns = woken_after_ns.unwrap_or_else(|| WAKE_UP_NS.into());
+        let all_races = settled.iter_mut().map(|settled| std::mem::take(&mut settled.races));
+        let all_races = Races::of_each(all_races.collect(), &place_of, WAKE_UP_NS);
         let all_switches =
             Seen::merged(settled.iter().flat_map(|settled| settled.switches.values()));
-        let all_switches = or_put_behind(all_switches, woken_ns);
+        let all_switches = Arc::new(or_usual(all_switches, woken_after_ns));
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
         let mut returns = Lengths::default();
         let mut gone_at_ns = Vec::new();
         let mut times = Vec::new();
-        for (seat, settled) in seats.into_iter().zip(settled) {
-            let Settled { bursts, wanted_at_ns, began_at_ns, answers, wake_ups, switches, .. } =
-                settled;
+        for ((seat, settled), races) in seats.into_iter().zip(settled).zip(all_races) {
+            let Settled { bursts, wanted_at_ns, began_at_ns, answers, switches, .. } = settled;
             let named = self.threads.get(&seat.thread)?;
             lost_events += named.ended.map_or(0, |(_, totals)| totals.lost_events);
             waits.merge(&seat.waits);
@@ -207,10 +194,8 @@ impl Collector {
             let mut thread = thread(&seat, named, known, settled.follows, bursts, steady);
             thread.unanswered = settled.unanswered.into();
             thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
-            thread.wake_ups = or_put_behind(wake_ups, woken_ns)
-                .unwrap_or_else(|| all_wake_ups[usize::from(seat.never_blocks())].clone());
-            let usual = all_switches.as_ref().unwrap_or(&thread.wake_ups);
-            thread.switches = Switches::of(switches, &place_of, usual, woken_ns);
+            thread.races = races.into();
+            thread.switches = Switches::of(switches, &place_of, &all_switches);
             let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
             let ran_ns = (seat.held_ns - seat.not_run_ns) + scaled(away_ns, thread.away_ran);
             total.add(seat.held_ns, ran_ns);
@@ -325,27 +310,14 @@ fn thread(
         follows,
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
-        wake_ups: Arc::new(Delays::fixed(WAKE_UP_NS)),
-        switches: Switches::always(Arc::new(Delays::fixed(WAKE_UP_NS))),
-        slice_ns: slice_ns(named),
+        races: Races::always(WAKE_UP_NS).into(),
+        switches: Switches::always(Arc::new(Delays::fixed(WAKE_UP_NS.into()))),
     }
 }
 
-/// How long the kernel ran a thread at once.
-fn slice_ns(named: &Named) -> u64 {
-    let ns = named.ended.map(|(_, totals)| totals.cpu_ns / totals.involuntary_switches.max(1));
-    ns.map_or(LONGEST_SLICE_NS, |ns| ns.clamp(SHORTEST_SLICE_NS, LONGEST_SLICE_NS))
-}
-
 /// The distribution of what was seen, if that is enough for one.
-fn enough(seen: Seen) -> Option<Delays> {
+pub(super) fn enough(seen: Seen) -> Option<Delays> {
     if seen.count() < ENOUGH { None } else { seen.distribution() }
-}
-
-/// How long threads took to wake up, where one that took longer than `ns` was put behind another; if
-/// enough was seen.
-pub(super) fn or_put_behind(seen: Seen, ns: u64) -> Option<Arc<Delays>> {
-    if seen.count() < ENOUGH { None } else { seen.distribution_until(ns).map(Arc::new) }
 }
 
 fn or_usual(seen: Seen, usual_ns: u64) -> Delays {

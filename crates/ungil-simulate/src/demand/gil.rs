@@ -1,16 +1,13 @@
 //! One GIL, as the events of a trace come in.
 
 use super::links::{Beginnings, Link, POSTED_NS};
+use super::races::Race;
 use super::seat::Seat;
 use crate::coldness::Coldness;
 use crate::delays::Seen;
 use std::collections::{HashMap, VecDeque};
 use ungil_core::{Event, Kind};
 use ungil_trace::record::{ProcessId, ThreadId};
-
-/// Nobody wakes up sooner. Who has the GIL sooner was put behind the thread that woke it, and that
-/// one slept at once.
-const SWITCH_NS: u64 = 5_000;
 
 #[derive(Debug)]
 pub(super) struct Gil {
@@ -23,10 +20,8 @@ pub(super) struct Gil {
     last_holder: Option<usize>,
     /// Who was forced to let go last, until it has it again.
     left: Option<usize>,
-    /// When it was let go of last.
-    freed_ns: u64,
-    /// Who was woken for it, if it is clear who, and that one slept.
-    woken: Option<usize>,
+    /// Who let go of it last, if a thread waited, until somebody has it.
+    racing: Option<usize>,
     /// Those that wait, in the order in which they began to.
     line: VecDeque<(usize, u64)>,
     /// When the holder was asked first.
@@ -50,8 +45,7 @@ impl Gil {
             waiting: 0,
             last_holder: None,
             left: None,
-            freed_ns: 0,
-            woken: None,
+            racing: None,
             line: VecDeque::new(),
             asked_ns: None,
             acquired_ns: 0,
@@ -94,6 +88,7 @@ impl Gil {
         match event.kind {
             Kind::Wait => {
                 let waited = self.seats[index].waits_since_ns().is_some();
+                self.is_back(index, at_ns);
                 let after = self.look(index, at_ns);
                 self.seats[index].waits(at_ns, after);
                 self.waiting += usize::from(!waited);
@@ -103,7 +98,7 @@ impl Gil {
                 if let Some(since_ns) = self.seats[index].waits_since_ns()
                     && since_ns > self.acquired_ns
                 {
-                    self.until_asked.whole(at_ns.saturating_sub(since_ns));
+                    self.until_asked.add(at_ns.saturating_sub(since_ns));
                 }
                 self.asked_ns.get_or_insert(at_ns);
             }
@@ -117,14 +112,13 @@ impl Gil {
 
     fn acquired(&mut self, index: usize, at_ns: u64) {
         let waits_since_ns = self.seats[index].waits_since_ns();
-        if let Some(woken) = self.woken.take() {
-            let ns = at_ns.saturating_sub(self.freed_ns);
-            let wake_ups = &mut self.seats[woken].wake_ups;
-            if woken == index && ns > SWITCH_NS {
-                wake_ups.whole(ns);
-            } else {
-                wake_ups.at_least(ns);
-            }
+        self.is_back(index, at_ns);
+        if let Some(racer) = self.racing.take()
+            && let Some(race) = &mut self.seats[racer].race
+        {
+            let waited = waits_since_ns.is_some_and(|since_ns| race.is_after(since_ns));
+            race.ends(at_ns, racer == index, waited);
+            self.know(racer);
         }
         match self.left {
             Some(left) if left != index => self.seats[left].other_acquired(at_ns, index),
@@ -159,11 +153,26 @@ impl Gil {
             self.forced += 1;
             self.left = Some(index);
         }
-        self.freed_ns = at_ns;
-        let first = self.first_in_line();
-        // One that was forced to let go stands in line, if it is one of ungil's.
-        let is_clear = |first| self.left.is_none_or(|left| left == index || left == first);
-        self.woken = first.filter(|first| is_clear(*first) && self.seats[*first].is_woken(at_ns));
+        let first = self.first_in_line().filter(|first| *first != index);
+        self.seats[index].race = first.map(|first| Race::new(at_ns, first, asked));
+        self.racing = first.map(|_| index);
+    }
+
+    /// The thread that let go last, or before, wants the GIL again.
+    fn is_back(&mut self, index: usize, at_ns: u64) {
+        if let Some(race) = &mut self.seats[index].race {
+            race.is_back(at_ns);
+            self.know(index);
+        }
+    }
+
+    /// Keeps the race of that thread if all is known of it.
+    fn know(&mut self, index: usize) {
+        let Some(race) = self.seats[index].race else { return };
+        if let Some(known) = race.known() {
+            self.seats[index].race = None;
+            self.seats[race.woken].races.add(index, known);
+        }
     }
 
     /// What the thread may have waited for that wants the GIL now, if it was away.

@@ -3,6 +3,7 @@
 mod links;
 mod steady;
 mod switches;
+mod races;
 mod successors;
 mod supply;
 mod seat;
@@ -12,6 +13,7 @@ mod collector;
 
 pub use collector::Collector;
 pub(crate) use links::{Link, OWN_NS};
+pub(crate) use races::{End, Races};
 pub(crate) use starters::{Start, Started, Starter};
 pub use steady::Steady;
 pub(crate) use successors::Successor;
@@ -85,12 +87,10 @@ pub struct Thread {
     pub away_ran: f64,
     /// How long it took to let go of the GIL after it was asked, where that is not `unanswered`.
     pub(crate) answers: Arc<Delays>,
-    /// How long it took from a release that woke it to having the GIL.
-    pub(crate) wake_ups: Arc<Delays>,
+    /// How it went where a release woke it.
+    pub(crate) races: Arc<Races>,
     /// How long it took to go on after another had the GIL that it was forced to let go of.
     pub(crate) switches: Switches,
-    /// How long the kernel ran it until it put it aside for another, on average.
-    pub(crate) slice_ns: u64,
 }
 
 /// One use of the GIL, from one blocking call to the next, however often it was interrupted, and

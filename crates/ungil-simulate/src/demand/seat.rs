@@ -1,6 +1,7 @@
 //! One thread at one GIL, as the events of a trace come in.
 
 use super::links::{Evidence, Link, OWN_NS, keeps_time};
+use super::races::{self, Race};
 use super::{Burst, Unanswered};
 use crate::delays::Seen;
 use crate::lengths::Lengths;
@@ -14,11 +15,6 @@ const AT_ONCE_NS: u64 = 200_000;
 /// One that lets go later may have come to a call that blocks: if it lets go by itself more often
 /// than this in such a time.
 const CALLS: f64 = 0.5;
-/// A thread that began to wait so long ago sleeps.
-const SLEEPS_NS: u64 = 40_000;
-/// One that was woken so long ago, and did not get the GIL, sleeps again. If it is woken sooner it may
-/// be on its way.
-const SLEEPS_AGAIN_NS: u64 = 60_000;
 /// What left a drop request unanswered for so many switch intervals, and for so long, certainly was
 /// native code: each such call is in the recording, if a thread waited.
 const NATIVE_INTERVALS: u64 = 2;
@@ -77,7 +73,7 @@ pub(super) struct Settled {
     pub(super) burst_of: Vec<u32>,
     /// How long it took to let go after it was asked, native code aside.
     pub(super) answers: Seen,
-    pub(super) wake_ups: Seen,
+    pub(super) races: races::Seen,
     /// How long it took to go on after another had the GIL that it was forced to let go of, by
     /// that one.
     pub(super) switches: HashMap<Option<usize>, Seen>,
@@ -101,10 +97,10 @@ pub(super) struct Seat {
     pub(super) begins_ns: Option<u64>,
     pub(super) waits: Lengths,
     pub(super) returns: Lengths,
-    /// When a release last woke it, or would have.
-    woken_ns: u64,
-    /// From such a release to its acquire.
-    pub(super) wake_ups: Seen,
+    /// The race that it made possible when it let go last, if a thread waited.
+    pub(super) race: Option<Race>,
+    /// Races for which it was woken.
+    pub(super) races: races::Seen,
     pub(super) held_ns: u64,
     pub(super) not_run_ns: u64,
     pub(super) evidence: Evidence,
@@ -128,8 +124,8 @@ impl Seat {
             begins_ns: None,
             waits: Lengths::default(),
             returns: Lengths::default(),
-            woken_ns: 0,
-            wake_ups: Seen::default(),
+            race: None,
+            races: races::Seen::default(),
             held_ns: 0,
             not_run_ns: 0,
             evidence: Evidence::default(),
@@ -258,15 +254,6 @@ impl Seat {
         self.state = State::Holds { since_ns: at_ns };
     }
 
-    /// A release wakes it, or would if it slept. Whether it did sleep: it was not woken before, or
-    /// sleeps again.
-    pub(super) fn is_woken(&mut self, at_ns: u64) -> bool {
-        let before_ns = std::mem::replace(&mut self.woken_ns, at_ns);
-        let waits_since_ns = self.waits_since_ns().unwrap_or(0);
-        at_ns.saturating_sub(waits_since_ns) >= SLEEPS_NS
-            && (before_ns <= waits_since_ns || at_ns.saturating_sub(before_ns) >= SLEEPS_AGAIN_NS)
-    }
-
     /// The holder told until when its hold would have lasted if it had run all the time, and
     /// whether it blocked.
     pub(super) fn ran(&mut self, at_ns: u64, blocked: bool) {
@@ -354,7 +341,7 @@ impl Seat {
             began_at_ns: Vec::new(),
             burst_of: Vec::new(),
             answers: Seen::default(),
-            wake_ups: std::mem::take(&mut self.wake_ups),
+            races: std::mem::take(&mut self.races),
             switches: HashMap::new(),
         };
         let mut goes_on = false;
@@ -380,14 +367,14 @@ impl Seat {
                     let from_ns = to_ns.saturating_sub(asked_ns.min(own_ns));
                     settled.unanswered.push(Unanswered { burst: number, from_ns, to_ns });
                 }
-                Some(asked_ns @ 1..) => settled.answers.whole(asked_ns),
+                Some(asked_ns @ 1..) => settled.answers.add(asked_ns),
                 // Nobody had asked, or the request was lost.
                 Some(0) | None => {}
             }
             goes_on = asked.is_some_and(|asked_ns| self.was_forced(asked_ns));
             // One in a line of ungil waits from the release on, as its events say.
             if goes_on && is_stock {
-                settled.switches.entry(taker).or_default().whole(burst.away_ns);
+                settled.switches.entry(taker).or_default().add(burst.away_ns);
             }
         }
         settled.follows = self.evidence.is_enough() && !keeps_time(&settled.bursts);

@@ -4,7 +4,7 @@
 //! for its processor, until that one sleeps: for 200 us at the median in a recording. One that
 //! another executor interrupts goes on after 30 us.
 
-use super::collector::or_put_behind;
+use super::collector::enough;
 use crate::delays::{Delays, Seen};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,19 +24,18 @@ impl Switches {
         Self { by: HashMap::new(), others: delays }
     }
 
-    /// Of a thread for which these were seen, by the number of the taker's seat, if it is known; where they are too
-    /// few it is as `usual`. More than `woken_ns` are those of one behind another.
+    /// Of a thread for which these were seen, by the number of the taker's seat, if it is known. Where
+    /// they are too few it is as `usual`.
     pub(super) fn of(
         seen: HashMap<Option<usize>, Seen>,
         place_of: &HashMap<usize, usize>,
         usual: &Arc<Delays>,
-        woken_ns: u64,
     ) -> Self {
-        let others = or_put_behind(Seen::merged(seen.values()), woken_ns);
-        let others = others.unwrap_or_else(|| usual.clone());
-        let by = seen.into_iter().filter_map(|(seat, seen)| {
-            Some((*place_of.get(&seat?)?, or_put_behind(seen, woken_ns)?))
-        });
+        let others = enough(Seen::merged(seen.values()));
+        let others = others.map_or_else(|| usual.clone(), Arc::new);
+        let by = seen
+            .into_iter()
+            .filter_map(|(seat, seen)| Some((*place_of.get(&seat?)?, Arc::new(enough(seen)?))));
         Self { by: by.collect(), others }
     }
 
@@ -55,7 +54,7 @@ mod tests {
     fn how_long_a_switch_takes_is_told_for_each_thread_of_which_enough_is_known() {
         let seen = |ns, count| {
             let mut seen = Seen::default();
-            (0..count).for_each(|_| seen.whole(ns));
+            (0..count).for_each(|_| seen.add(ns));
             seen
         };
         let by_seat = HashMap::from([
@@ -65,13 +64,13 @@ mod tests {
         ]);
         let places = HashMap::from([(3, 0), (5, 1), (8, 2)]);
         let usual = Arc::new(Delays::fixed(7));
-        let switches = Switches::of(by_seat, &places, &usual, 1_000);
+        let switches = Switches::of(by_seat, &places, &usual);
         assert_eq!(switches.after(0).median_ns(), 200);
         assert_eq!(switches.after(1).median_ns(), 30);
         // All of them, whoever it was.
         assert_eq!(switches.after(2), switches.after(9));
         assert_eq!(switches.after(2).median_ns(), 30);
-        let few = Switches::of(HashMap::from([(Some(3), seen(200, 2))]), &places, &usual, 1_000);
+        let few = Switches::of(HashMap::from([(Some(3), seen(200, 2))]), &places, &usual);
         assert_eq!(few.after(0), &usual);
     }
 }

@@ -61,7 +61,7 @@ impl<'a> Here<'a> {
             self.take_gil();
             world.began(self.number);
             self.compute_with_gil(&next);
-            self.drop_gil(true);
+            self.drop_gil(Some(next.away_ns()));
             if next.replies {
                 world.replied(self.number);
             }
@@ -201,7 +201,7 @@ impl<'a> Here<'a> {
                 let answers_ns = world.answers_at_ns.get().saturating_sub(self.now_ns());
                 until_ns = answers_ns.max(native_ns);
                 if until_ns == 0 {
-                    self.drop_gil(false);
+                    self.drop_gil(None);
                     self.take_gil();
                     comes = true;
                     continue;
@@ -272,6 +272,7 @@ impl<'a> Here<'a> {
             Gil::Scheduled(settings) => self.wait_in_line(settings),
         }
         world.locked.set(true);
+        world.is_taken();
         let before = world.last_holder.replace(self.number);
         if before != self.number {
             world.switches.set(world.switches.get().wrapping_add(1));
@@ -298,16 +299,10 @@ impl<'a> Here<'a> {
         self.world.leaves(self.number);
     }
 
-    /// Woken, it may have to wait for its processor.
-    fn stay_behind(&self) {
-        while self.world.stays_behind(self.number) {
-            self.suspend(None);
-        }
-    }
-
     fn begin_to_wait(&self) {
         let now_ns = self.now_ns();
         self.world.tally.borrow_mut().waits(self.number, now_ns);
+        self.with_task(|task| task.falls_asleep = true);
     }
 
     fn wait_as_in_cpython(&self, settings: Settings) {
@@ -316,7 +311,6 @@ impl<'a> Here<'a> {
             self.leave_processor();
             self.world.wait_for_signal(self.number, settings);
             self.suspend(None);
-            self.stay_behind();
             // From now on it waits for a processor, and a signal is for another.
             self.world.has_woken(self.number);
             self.take_processor();
@@ -344,13 +338,14 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Lets go of the GIL, for a call that blocks or because it was asked.
-    fn drop_gil(&self, blocks: bool) {
+    /// Lets go of the GIL, for a call that takes so long or because it was asked.
+    fn drop_gil(&self, away_ns: Option<u64>) {
         let world = self.world;
         let asked = world.drop_requested.get();
         let now_ns = self.now_ns();
-        self.with_task(|task| task.slept_ns = 0);
-        let held_ns = world.tally.borrow_mut().released(self.number, now_ns, asked, blocks);
+        self.with_task(|task| (task.slept_ns, task.away_ns) = (0, away_ns.unwrap_or(u64::MAX)));
+        let held_ns =
+            world.tally.borrow_mut().released(self.number, now_ns, asked, away_ns.is_some());
         let Gil::Scheduled(settings) = world.gil else { return };
         world.coldness.borrow_mut().held(self.number, held_ns);
         world.locked.set(false);
@@ -367,6 +362,7 @@ impl<'a> Here<'a> {
             world.leaves_in(self.number, SIGNALS_NS);
             world.forced_out.set(self.number);
             self.block(None);
+            world.goes_on(self.number);
         }
     }
 }
@@ -389,7 +385,6 @@ impl Host for Here<'_> {
         self.leave_processor();
         self.world.sleepers.borrow_mut().insert(word, self.number);
         self.suspend(timeout_ns.map(|ns| self.world.timer_ns(ns).max(1)));
-        self.stay_behind();
         self.world.sleepers.borrow_mut().remove(&std::ptr::from_ref(word));
         self.take_processor();
         self.world.has_slept(self.number);

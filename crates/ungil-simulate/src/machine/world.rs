@@ -11,7 +11,7 @@ use super::supplies::Supplies;
 use super::tally::{Outcome, Tally};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::{OWN_NS, Switches};
+use crate::demand::{End, Races, Switches};
 use crate::lengths::scaled;
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
@@ -29,12 +29,13 @@ const FALLS_ASLEEP_NS: u64 = 1_200;
 const GOES_ON_NS: u64 = 1_000;
 /// What it takes to wake another thread.
 pub(super) const SIGNALS_NS: u64 = 1_500;
-/// What it takes until the next thread runs on a processor whose thread has gone to sleep.
+/// A thread that takes longer to go on, once another has the GIL that it was forced to let go of,
+/// waits for the processor of that one, and has it this long after that one sleeps.
+const BEHIND_NS: u64 = 60_000;
 const SWITCHES_NS: u64 = 2_500;
-/// The kernel puts nobody aside sooner.
-const LEAST_SLICE_NS: u64 = 10_000;
-/// Of so many that were put behind a thread some may have gone on meanwhile.
-const MANY_BEHIND: usize = 64;
+/// A thread that comes too late comes once another has the GIL; if nobody wants it, so long after
+/// the one that let go would have been back.
+const COMES_ANYWAY_NS: u64 = 60_000;
 /// A thread that slept for so long finds a processor that has halted, and cold caches: it does the
 /// little that lies between being woken and having the GIL as slowly as one that sleeps.
 const COOLS_NS: u64 = 1_000_000;
@@ -47,8 +48,12 @@ pub(super) struct Task {
     pub(super) cpu_ns: u64,
     /// When it last began to sleep for the GIL.
     pub(super) sleeps_since_ns: u64,
-    /// The thread behind which it waits for a processor.
-    pub(super) behind: Option<usize>,
+    /// Whether it was awake until then: it wanted the GIL just then, or asked for it.
+    pub(super) falls_asleep: bool,
+    /// The thread for whose processor it waits.
+    behind: Option<usize>,
+    /// How long it will be away from the GIL that it lets go of.
+    pub(super) away_ns: u64,
     /// For how long it had slept when it last ran.
     pub(super) slept_ns: u64,
     /// Its place among those that share, when it had the GIL last.
@@ -56,20 +61,10 @@ pub(super) struct Task {
     /// Since when it computes, for how long, and how long it runs in that time.
     pub(super) computes: Option<[u64; 3]>,
     pub(super) answers: Arc<Delays>,
-    pub(super) wake_ups: Arc<Delays>,
+    pub(super) races: Arc<Races>,
     pub(super) switches: Arc<Switches>,
     /// Its thread's place in the demand.
     source: usize,
-    slice_ns: u64,
-}
-
-/// Those that wait for the processor of one thread.
-#[derive(Clone, Debug, Default)]
-struct Behind {
-    threads: Vec<usize>,
-    /// When the kernel puts that thread aside for all of them: it does so once a slice, however many
-    /// they are.
-    aside_at_ns: u64,
 }
 
 #[derive(Debug)]
@@ -85,7 +80,9 @@ pub(super) struct World {
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
     /// Who waits for the processor of each thread.
-    behind: RefCell<Vec<Behind>>,
+    behind: RefCell<Vec<Vec<usize>>>,
+    /// Woken threads that come once another has the GIL.
+    late: RefCell<Vec<usize>>,
     /// Who sleeps on which word.
     pub(super) sleepers: RefCell<HashMap<*const AtomicU32, usize>>,
     pub(super) random: RefCell<Rng>,
@@ -126,13 +123,14 @@ impl World {
             place_ns: 0,
             sleeps_since_ns: 0,
             slept_ns: 0,
+            falls_asleep: false,
             behind: None,
+            away_ns: u64::MAX,
             computes: None,
             answers: thread.answers.clone(),
-            wake_ups: thread.wake_ups.clone(),
+            races: thread.races.clone(),
             switches: thread.switches.clone(),
             source: thread.source,
-            slice_ns: thread.slice_ns,
         });
         Self {
             gil: setting.gil,
@@ -147,7 +145,8 @@ impl World {
                 .cores
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
             tasks: RefCell::new(tasks.collect()),
-            behind: RefCell::new(vec![Behind::default(); threads.len()]),
+            behind: RefCell::new(vec![Vec::new(); threads.len()]),
+            late: RefCell::default(),
             sleepers: RefCell::default(),
             random: RefCell::new(Rng::with_seed(setting.seed)),
             wake_up_factor: setting.wake_up_factor,
@@ -170,40 +169,24 @@ impl World {
             return;
         }
         let holder = self.last_holder.get();
-        let tasks = self.tasks.borrow();
-        let task = &tasks[holder];
+        let tasks = &mut self.tasks.borrow_mut();
+        tasks[asker].falls_asleep = true;
         let mut random = self.random.borrow_mut();
-        let answers_ns = task.answers.draw(&mut random);
+        let answers_ns = tasks[holder].answers.draw(&mut random);
         let answers_ns = answered_after_ns(answers_ns, tasks[asker].is_warm(), &mut random);
         let at_ns = self.now_ns.get().saturating_add(answers_ns);
         self.answers_at_ns.set(at_ns);
-        if task.heeds {
+        if tasks[holder].heeds {
             self.events.borrow_mut().hasten(holder, at_ns);
         }
     }
 
     /// Thread `number`, which slept for the GIL, runs.
     pub(super) fn has_slept(&self, number: usize) {
+        self.late.borrow_mut().retain(|late| *late != number);
         let task = &mut self.tasks.borrow_mut()[number];
         task.slept_ns = self.now_ns.get().saturating_sub(task.sleeps_since_ns);
-        task.behind = None;
-    }
-
-    /// Thread `number` sleeps from now on: one that waits for its processor has it.
-    pub(super) fn leaves(&self, number: usize) {
-        self.leaves_in(number, 0);
-    }
-
-    /// The same in `ns`.
-    pub(super) fn leaves_in(&self, number: usize, ns: u64) {
-        let at_ns = self.now_ns.get().saturating_add(ns).saturating_add(SWITCHES_NS);
-        for behind in self.behind.borrow_mut()[number].threads.drain(..) {
-            let task = &mut self.tasks.borrow_mut()[behind];
-            if task.behind == Some(number) {
-                task.behind = None;
-                self.events.borrow_mut().hasten(behind, at_ns);
-            }
-        }
+        task.falls_asleep = false;
     }
 
     /// Thread `number`, which sleeps, is woken by another.
@@ -219,80 +202,70 @@ impl World {
     pub(super) fn wake_switched(&self, number: usize, by: usize) {
         if self.is_awake(number) {
             self.after(number, GOES_ON_NS);
-        } else {
-            let delays = {
-                let tasks = self.tasks.borrow();
-                tasks[number].switches.after(tasks[by].source).clone()
-            };
-            self.wake_in(number, by, &delays);
+            return;
         }
-    }
-
-    /// The same of one that is sure to sleep.
-    pub(super) fn wake_asleep(&self, number: usize, by: usize) {
-        let wake_ups = self.tasks.borrow()[number].wake_ups.clone();
-        self.wake_in(number, by, &wake_ups);
-    }
-
-    fn wake_in(&self, number: usize, by: usize, delays: &Delays) {
+        let tasks = &mut self.tasks.borrow_mut();
+        let delays = tasks[number].switches.after(tasks[by].source);
         let after_ns = delays.draw(&mut self.random.borrow_mut());
-        match after_ns {
-            // Where processors are simulated it gets the next one.
-            Delays::NEVER if self.processors.is_some() => self.after(number, SWITCHES_NS),
-            Delays::NEVER => self.put_behind(number, by),
-            _ => self.after(number, scaled(after_ns, self.wake_up_factor)),
-        }
-    }
-
-    /// Thread `number` has the processor of thread `by` when that one sleeps, or is put aside: sooner if
-    /// `number` has run less.
-    fn put_behind(&self, number: usize, by: usize) {
-        let part = {
-            let tasks = &mut self.tasks.borrow_mut();
+        self.after(number, scaled(after_ns, self.wake_up_factor));
+        if after_ns > BEHIND_NS {
             tasks[number].behind = Some(by);
-            tasks[number].cpu_ns as f64 / tasks[by].cpu_ns.max(1) as f64
-        };
-        self.waits_for_aside(number, by, part.sqrt().min(1.0));
-        let tasks = self.tasks.borrow();
-        let threads = &mut self.behind.borrow_mut()[by].threads;
-        if threads.len() >= MANY_BEHIND && threads.len().is_power_of_two() {
-            threads.retain(|one| tasks[*one].behind == Some(by));
+            self.behind.borrow_mut()[by].push(number);
         }
-        threads.push(number);
     }
 
-    /// Thread `number` goes on when thread `by` is put aside, which is once for all behind it: in this
-    /// part of its slice at the latest.
-    fn waits_for_aside(&self, number: usize, by: usize, part: f64) {
-        let now_ns = self.now_ns.get();
-        let aside_at_ns = &mut self.behind.borrow_mut()[by].aside_at_ns;
-        if *aside_at_ns <= now_ns {
-            let slice_ns = scaled(self.tasks.borrow()[by].slice_ns, part);
-            let ns = self.random.borrow_mut().u64(..=slice_ns);
-            *aside_at_ns = now_ns.saturating_add(ns.max(LEAST_SLICE_NS));
+    /// Thread `number` sleeps in `ns`: those that wait for its processor have it.
+    pub(super) fn leaves_in(&self, number: usize, ns: u64) {
+        let at_ns = self.now_ns.get().saturating_add(ns).saturating_add(SWITCHES_NS);
+        for behind in self.behind.borrow_mut()[number].drain(..) {
+            if self.tasks.borrow_mut()[behind].behind.take_if(|by| *by == number).is_some() {
+                self.events.borrow_mut().hasten(behind, at_ns);
+            }
         }
-        self.events.borrow_mut().plan(number, *aside_at_ns);
     }
 
-    /// Whether thread `number`, which is to have the processor of another now, goes on waiting for it:
-    /// that one is in a short call. If the kernel had put it aside there in the recording, the call
-    /// would be a long one.
-    pub(super) fn stays_behind(&self, number: usize) -> bool {
-        let tasks = self.tasks.borrow();
-        let is_in_short_call = |by: &usize| {
-            let Task { computes, heeds, .. } = &tasks[*by];
-            !heeds && computes.is_some_and(|[_, wall_ns, _]| wall_ns <= OWN_NS)
+    /// The same of one that sleeps now.
+    pub(super) fn leaves(&self, number: usize) {
+        self.leaves_in(number, 0);
+    }
+
+    /// Thread `number` goes on.
+    pub(super) fn goes_on(&self, number: usize) {
+        self.tasks.borrow_mut()[number].behind = None;
+    }
+
+    /// Thread `number`, which sleeps, is woken by one that has let go of the GIL, and may be back
+    /// before it.
+    pub(super) fn wake_asleep(&self, number: usize, by: usize) {
+        let (end, away_ns) = {
+            let tasks = self.tasks.borrow();
+            let Task { away_ns, source, .. } = tasks[by];
+            let end = tasks[number].races.draw(source, away_ns, &mut self.random.borrow_mut());
+            (end, away_ns)
         };
-        let Some(by) = tasks[number].behind.filter(is_in_short_call) else { return false };
-        drop(tasks);
-        self.waits_for_aside(number, by, 1.0);
-        true
+        match end {
+            End::Woken(ns) | End::Later(ns) => {
+                self.after(number, scaled(ns.into(), self.wake_up_factor));
+            }
+            End::TooLate => {
+                self.late.borrow_mut().push(number);
+                self.after(number, away_ns.saturating_add(COMES_ANYWAY_NS));
+            }
+        }
+    }
+
+    /// A thread has the GIL: those that were woken for it come too late.
+    pub(super) fn is_taken(&self) {
+        for late in self.late.borrow_mut().drain(..) {
+            self.events.borrow_mut().hasten(late, self.now_ns.get());
+        }
     }
 
     /// Whether thread `number`, which is about to sleep for the GIL, does not yet.
     pub(super) fn is_awake(&self, number: usize) -> bool {
         let task = &self.tasks.borrow()[number];
-        task.is_warm() && self.now_ns.get().saturating_sub(task.sleeps_since_ns) < FALLS_ASLEEP_NS
+        let may_be = task.falls_asleep && task.is_warm();
+        may_be && self.now_ns.get().saturating_sub(task.sleeps_since_ns) < FALLS_ASLEEP_NS
     }
 
     /// Thread `number` goes on in `ns`.
@@ -365,62 +338,4 @@ impl World {
 pub(super) fn part(ns: u64, some: u64, all: u64) -> u64 {
     let part = u128::from(ns) * u128::from(some) / u128::from(all.max(1));
     u64::try_from(part).unwrap_or(ns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::planned;
-    use crate::rules::Rules;
-    use crate::tests::{MS, US, burst, demand, thread};
-
-    /// Three threads that have run for equally long.
-    fn world() -> World {
-        let threads = vec![thread(0, &[burst(US, US)]); 3];
-        let threads = planned(&demand(MS, threads), &Rules::of(Gil::Free));
-        let setting = Setting {
-            gil: Gil::Free,
-            cores: None,
-            wake_up_factor: 1.0,
-            lateness: Delays::fixed(0),
-            coldness: Coldness::NEVER,
-            lasts_ns: MS,
-            seed: 1,
-        };
-        let world = World::new(&threads, &setting);
-        world.tasks.borrow_mut().iter_mut().for_each(|task| task.cpu_ns = MS);
-        world
-    }
-
-    #[test]
-    fn a_thread_is_put_aside_once_for_all_that_wait_for_its_processor() {
-        let world = world();
-        world.put_behind(1, 0);
-        world.put_behind(2, 0);
-        let mut events = world.events.borrow_mut();
-        events.cancel(0);
-        let (first, aside_at_ns) = events.next().unwrap();
-        assert_eq!((first, events.next()), (1, Some((2, aside_at_ns))));
-        assert!(aside_at_ns > 0);
-    }
-
-    #[test]
-    fn who_waits_for_the_processor_of_a_thread_does_not_get_it_in_a_short_call_of_that_one() {
-        let world = world();
-        world.put_behind(1, 0);
-        let (computes, heeds) = (Some([0, 20 * US, 20 * US]), false);
-        {
-            let task = &mut world.tasks.borrow_mut()[0];
-            (task.computes, task.heeds) = (computes, heeds);
-        }
-        world.now_ns.set(4 * MS);
-        assert!(world.stays_behind(1));
-        world.tasks.borrow_mut()[0].heeds = true;
-        assert!(!world.stays_behind(1));
-        let mut events = world.events.borrow_mut();
-        events.cancel(0);
-        events.cancel(2);
-        let (number, aside_at_ns) = events.next().unwrap();
-        assert!(number == 1 && aside_at_ns > 4 * MS);
-    }
 }

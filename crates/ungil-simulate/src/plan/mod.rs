@@ -6,7 +6,7 @@ pub(crate) use queue::Queue;
 
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, Link, OWN_NS, Start, Starter, Switches, Thread, Unanswered,
+    Burst, Consumer, Demand, Link, OWN_NS, Races, Start, Starter, Switches, Thread, Unanswered,
 };
 use crate::lengths::scaled;
 use crate::rules::{Change, Gil, Rules};
@@ -47,9 +47,8 @@ pub(crate) struct Planned {
     is_copy: bool,
     pub(crate) level: Level,
     pub(crate) answers: Arc<Delays>,
-    pub(crate) wake_ups: Arc<Delays>,
+    pub(crate) races: Arc<Races>,
     pub(crate) switches: Arc<Switches>,
-    pub(crate) slice_ns: u64,
 }
 
 /// Which thread begins after another, and when.
@@ -79,9 +78,17 @@ pub(crate) struct Use {
 }
 
 impl Use {
+    /// How long the thread is away after it, where that does not hang on others.
+    pub(crate) fn away_ns(&self) -> u64 {
+        match self.waits {
+            Waits::For(ns) => self.away_runs_ns.saturating_add(ns),
+            _ => u64::MAX,
+        }
+    }
+
     /// Whether the thread hardly sleeps after it.
     pub(crate) fn ends_in_short_call(&self) -> bool {
-        matches!(self.waits, Waits::For(ns) if self.away_runs_ns.saturating_add(ns) <= OWN_NS)
+        self.away_ns() <= OWN_NS
     }
 }
 
@@ -216,9 +223,8 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 is_copy: copy > 0,
                 level: level.unwrap_or_default(),
                 answers: thread.answers.clone(),
-                wake_ups: thread.wake_ups.clone(),
+                races: thread.races.clone(),
                 switches: switches.clone(),
-                slice_ns: thread.slice_ns,
             });
         }
     }

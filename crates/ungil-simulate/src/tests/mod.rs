@@ -7,8 +7,7 @@ mod records;
 
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::Switches;
-use crate::demand::{Burst, Demand, Machine, Steady, Thread};
+use crate::demand::{Burst, Demand, Machine, Races, Steady, Switches, Thread};
 use crate::figures::Figures;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
@@ -37,9 +36,8 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         follows: false,
         away_ran: 0.0,
         answers: Arc::new(Delays::fixed(10 * US)),
-        wake_ups: Arc::new(Delays::fixed(30 * US)),
+        races: Races::always(30_000).into(),
         switches: Switches::always(Arc::new(Delays::fixed(30 * US))),
-        slice_ns: 3 * MS,
     }
 }
 

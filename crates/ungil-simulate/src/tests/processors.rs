@@ -2,7 +2,7 @@
 
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
-use crate::demand::{Switches, Thread};
+use crate::demand::Thread;
 use crate::plan::planned;
 use crate::rules::Rules;
 use crate::{Figures, predict};
@@ -55,18 +55,4 @@ fn a_thread_that_computes_without_the_gil_does_so_in_all_of_a_time_away_or_sleep
     assert_eq!(runs(0.1, [200, 240, 390, 7_170].map(|us| us * US)), [200, 240, 390, 200]);
     // One that makes calls of 50 us does not compute.
     assert_eq!(runs(0.1, [50, 60, 90, 1_800].map(|us| us * US)), [50, 60, 50, 50]);
-}
-
-#[test]
-fn who_was_forced_out_sleeps_once_the_one_behind_it_has_its_processor() {
-    let computes = Thread {
-        wake_ups: Arc::new(Delays::fixed(Delays::NEVER)),
-        switches: Switches::always(Arc::new(Delays::fixed(2 * MS))),
-        ..thread(0, &[burst(2 * LASTS_NS, 0)])
-    };
-    let rules = Rules { runs: 1, ..Rules::from(Settings::from(Policy::Stock)) };
-    let demand = demand(LASTS_NS, vec![computes.clone(), computes]);
-    // Each one wants the GIL 2 ms after it lost it, and asks for it 5 ms later.
-    let handoffs = predict(&demand, &rules).unwrap().figures.handoffs;
-    assert!((65..=72).contains(&handoffs), "{handoffs}");
 }

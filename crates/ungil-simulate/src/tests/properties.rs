@@ -4,7 +4,8 @@ use super::{MS, US, burst, demand, thread};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, Link, Start, Started, Starter, Steady, Successor, Supply, Thread,
+    Burst, Consumer, Demand, End, Link, Races, Start, Started, Starter, Steady, Successor, Supply,
+    Thread,
 };
 use crate::machine::{Outcome, Setting, simulate};
 use crate::plan::planned;
@@ -37,14 +38,14 @@ fn some_burst() -> impl Strategy<Value = Burst> {
 fn some_thread() -> impl Strategy<Value = Thread> {
     let bursts = prop::collection::vec(some_burst(), 1..20);
     let cuts = (0..20usize, 0..20usize);
-    (0..100 * MS, bursts, cuts, 0.0..1.0f64, 0..200 * US, 0..5 * MS).prop_map(
+    (0..100 * MS, bursts, cuts, 0.0..1.0f64, 0..200_000u32, 0..5 * MS).prop_map(
         |(begins_ns, bursts, (from, to), away_ran, wake_up_ns, answer_ns)| Thread {
             steady: Steady {
                 uses: from.min(to).min(bursts.len())..to.min(bursts.len()),
                 away_ns: to as u64 * MS,
             },
             away_ran,
-            wake_ups: Arc::new(Delays::fixed(wake_up_ns)),
+            races: Races::always(wake_up_ns).into(),
             answers: Arc::new(Delays::fixed(answer_ns)),
             ..thread(begins_ns, &bursts)
         },
@@ -197,8 +198,13 @@ proptest! {
     fn the_gil_is_free_only_while_a_thread_wakes_for_it(
         demand in some_demand(), settings in settings(),
     ) {
-        let wake_ups = demand.threads.iter().map(|thread| thread.wake_ups.median_ns());
-        let longest_ns = wake_ups.max().unwrap();
+        let mut random = fastrand::Rng::with_seed(0);
+        let ends = demand.threads.iter().map(|thread| thread.races.draw(0, 0, &mut random));
+        let longest_ns = ends.map(|end| match end {
+            End::Woken(ns) => u64::from(ns),
+            end => panic!("always woken, not {end:?}"),
+        });
+        let longest_ns = longest_ns.max().unwrap();
         let idle_ns = outcome(&demand, &Rules::from(settings)).idle_ns;
         prop_assert!(idle_ns <= longest_ns, "{} > {}", idle_ns, longest_ns);
     }

@@ -1,0 +1,321 @@
+//! Who has the GIL after a release: the thread that it woke, or the one that let go, which may be
+//! back before that one runs.
+//!
+//! No event says when a woken thread ran, or that it came too late and sleeps again. And what it
+//! takes depends on more than a trace tells: whether its processor has halted, who is on it, whether
+//! it is still on its way because of the release before. So a simulation draws how a whole race
+//! ended, of those in the recording in which the thread that let go was away for about as long.
+
+use fastrand::Rng;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// As many are kept of one thread: others would tell the same.
+const MOST_SEEN: usize = 8_192;
+/// As many with about the same time away are drawn from.
+const ALIKE: usize = 24;
+/// So many tell how races of two threads, or of one, end; fewer are taken together with others.
+const ENOUGH: usize = 40;
+/// Who is away for so long has left the GIL to others, and is away for as long as anybody.
+const FOR_LONG_NS: u32 = 1_000_000;
+/// How much longer than a third thread it takes one that is woken, where the trace does not tell.
+const WAKES_NS: u32 = 20_000;
+
+/// How a race ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum End {
+    /// A thread that waited had the GIL after so long.
+    Woken(u32),
+    /// The one that let go had it again.
+    TooLate,
+    /// A third one had it after so long; that which waited would have had it later.
+    Later(u32),
+}
+
+/// A release while a thread waits, as it is seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Race {
+    let_go_ns: u64,
+    /// Who was woken.
+    pub(super) woken: usize,
+    /// When the thread that let go wanted the GIL again, after so long.
+    away_ns: Option<u32>,
+    end: Option<End>,
+}
+
+/// All races of one woken thread, with who let go, and how long that one was away.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    all: Vec<(usize, u32, End)>,
+}
+
+/// Races of one thread, or of one against another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// By how long the other one was away; never empty.
+    all: Vec<(u32, End)>,
+}
+
+/// The races of one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Races {
+    /// By the place in the demand of the thread that let go, if there are enough of them.
+    by: HashMap<usize, Ends>,
+    /// Against all of them.
+    others: Arc<Ends>,
+}
+
+impl Race {
+    pub(super) fn new(let_go_ns: u64, woken: usize, was_forced: bool) -> Self {
+        // One that was forced to let go leaves the GIL to another.
+        Self { let_go_ns, woken, away_ns: was_forced.then_some(FOR_LONG_NS), end: None }
+    }
+
+    fn since(&self, at_ns: u64) -> u32 {
+        u32::try_from(at_ns.saturating_sub(self.let_go_ns)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a thread that has waited since then was there when the GIL was let go of.
+    pub(super) fn is_after(&self, waits_since_ns: u64) -> bool {
+        waits_since_ns < self.let_go_ns
+    }
+
+    /// The one that let go wants the GIL again.
+    pub(super) fn is_back(&mut self, at_ns: u64) {
+        let away_ns = alike_ns(at_ns.saturating_sub(self.let_go_ns));
+        self.away_ns.get_or_insert(away_ns);
+    }
+
+    /// A thread has the GIL: the one that let go, or one that waited, or a third one.
+    pub(super) fn ends(&mut self, at_ns: u64, itself: bool, waited: bool) {
+        self.end.get_or_insert(match (itself, waited) {
+            (true, _) => End::TooLate,
+            (_, true) => End::Woken(self.since(at_ns)),
+            _ => End::Later(self.since(at_ns)),
+        });
+    }
+
+    /// What is to be known of it, once it is.
+    pub(super) fn known(&self) -> Option<(u32, End)> {
+        self.away_ns.zip(self.end)
+    }
+}
+
+impl Seen {
+    /// One against the thread of that seat.
+    pub(super) fn add(&mut self, against: usize, (away_ns, end): (u32, End)) {
+        if self.all.len() == MOST_SEEN {
+            // Every second one goes, so that what is left is of the whole run.
+            let mut stays = false;
+            self.all.retain(|_| {
+                stays = !stays;
+                stays
+            });
+        }
+        self.all.push((against, away_ns, end));
+    }
+
+    fn ends(&self) -> impl Iterator<Item = (u32, End)> + '_ {
+        self.all.iter().map(|&(_, away_ns, end)| (away_ns, end))
+    }
+
+    /// Those against each thread, by its place, where they are enough.
+    fn by(self, place_of: &HashMap<usize, usize>) -> HashMap<usize, Ends> {
+        let mut by: HashMap<usize, Vec<(u32, End)>> = HashMap::new();
+        for (against, away_ns, end) in self.all {
+            if let Some(place) = place_of.get(&against) {
+                by.entry(*place).or_default().push((away_ns, end));
+            }
+        }
+        by.into_iter()
+            .filter_map(|(place, ends)| Some((place, Ends::of(ends.into_iter(), ENOUGH)?)))
+            .collect()
+    }
+
+    /// How long it took a woken thread to have the GIL where nobody was back before: of all these,
+    /// half took less.
+    pub(super) fn median_ns<'a>(all: impl Iterator<Item = &'a Self>) -> Option<u64> {
+        let mut took_ns: Vec<_> = all
+            .flat_map(Self::ends)
+            .filter_map(|(away_ns, end)| match end {
+                End::Woken(ns) if away_ns == FOR_LONG_NS => Some(u64::from(ns)),
+                _ => None,
+            })
+            .collect();
+        let middle = took_ns.len() / 2;
+        (took_ns.len() >= ENOUGH).then(|| *took_ns.select_nth_unstable(middle).1)
+    }
+}
+
+impl Ends {
+    /// Woken threads always have the GIL after so long.
+    fn always(woken_ns: u32) -> Self {
+        Self { all: vec![(FOR_LONG_NS, End::Woken(woken_ns))] }
+    }
+
+    /// `None` if there are fewer than that.
+    fn of(ends: impl Iterator<Item = (u32, End)>, enough: usize) -> Option<Self> {
+        let mut all: Vec<_> = ends.collect();
+        all.sort_unstable();
+        (all.len() >= enough).then_some(Self { all })
+    }
+
+    /// One of those in which the other thread was away for about as long.
+    fn draw(&self, away_ns: u64, random: &mut Rng) -> End {
+        let away_ns = alike_ns(away_ns);
+        let alike = self.alike(away_ns);
+        let drawn = alike[random.usize(..alike.len())].1;
+        let End::Later(ns) = drawn else { return drawn };
+        // A third thread may come at another time in the simulation.
+        let mut later = alike.iter().map(|(_, end)| *end).filter(|end| match *end {
+            End::Woken(after_ns) => after_ns > ns,
+            End::TooLate => true,
+            End::Later(_) => false,
+        });
+        let left = later.clone().count();
+        match later.nth(random.usize(..left.max(1))) {
+            Some(end) => end,
+            None if away_ns == FOR_LONG_NS => End::Woken(ns.saturating_add(WAKES_NS)),
+            None => End::TooLate,
+        }
+    }
+
+    fn alike(&self, away_ns: u32) -> &[(u32, End)] {
+        let mut from = self.all.partition_point(|(its_ns, _)| *its_ns < away_ns);
+        let mut to = self.all.partition_point(|(its_ns, _)| *its_ns <= away_ns);
+        while to - from < ALIKE.min(self.all.len()) {
+            let shorter = from.checked_sub(1).map(|before| away_ns - self.all[before].0);
+            let longer = self.all.get(to).map(|(its_ns, _)| its_ns - away_ns);
+            if shorter.is_some_and(|ns| longer.is_none_or(|longer_ns| ns <= longer_ns)) {
+                from -= 1;
+            } else {
+                to += 1;
+            }
+        }
+        &self.all[from..to]
+    }
+}
+
+/// A time away, as far as it makes a difference.
+fn alike_ns(away_ns: u64) -> u32 {
+    u32::try_from(away_ns).unwrap_or(FOR_LONG_NS).min(FOR_LONG_NS)
+}
+
+impl Races {
+    /// Woken threads always have the GIL after so long.
+    pub(crate) fn always(woken_ns: u32) -> Self {
+        Self { by: HashMap::new(), others: Ends::always(woken_ns).into() }
+    }
+
+    /// Those of each thread, where they are enough, or those of all: `seen` are theirs.
+    pub(super) fn of_each(
+        seen: Vec<Seen>,
+        place_of: &HashMap<usize, usize>,
+        usual_ns: u32,
+    ) -> Vec<Self> {
+        let every = Ends::of(seen.iter().flat_map(Seen::ends), 1);
+        let every = Arc::new(every.unwrap_or_else(|| Ends::always(usual_ns)));
+        let of = |seen: Seen| {
+            let others = Ends::of(seen.ends(), ENOUGH);
+            Self { by: seen.by(place_of), others: others.map_or_else(|| every.clone(), Arc::new) }
+        };
+        seen.into_iter().map(of).collect()
+    }
+
+    /// How a race ends against the thread at that place, which is away for so long.
+    pub(crate) fn draw(&self, against: usize, away_ns: u64, random: &mut Rng) -> End {
+        self.by.get(&against).unwrap_or(&self.others).draw(away_ns, random)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u32 = 1_000;
+    const PLACES: [(usize, usize); 2] = [(3, 0), (5, 1)];
+
+    /// Of a thread that is too late for short times away of one thread, and never for another.
+    fn races() -> Races {
+        let mut seen = Seen::default();
+        for number in 0..100 {
+            seen.add(3, (10 * US + number, End::TooLate));
+            seen.add(3, (FOR_LONG_NS, End::Woken(30 * US)));
+            seen.add(5, (10 * US + number, End::Woken(4 * US)));
+        }
+        Races::of_each(vec![seen], &PLACES.into(), US).remove(0)
+    }
+
+    fn drawn(races: &Races, against: usize, away_ns: u64) -> Vec<End> {
+        let mut random = Rng::with_seed(1);
+        let mut all: Vec<_> = (0..50).map(|_| races.draw(against, away_ns, &mut random)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    #[test]
+    fn a_race_ends_as_those_with_about_the_same_time_away_against_the_same_thread() {
+        let races = races();
+        assert_eq!(drawn(&races, 0, 12_000), [End::TooLate]);
+        assert_eq!(drawn(&races, 0, 90_000_000), [End::Woken(30 * US)]);
+        assert_eq!(drawn(&races, 1, 12_000), [End::Woken(4 * US)]);
+        // Against any other thread, as against those.
+        assert_eq!(drawn(&races, 7, 10_050), [End::Woken(4 * US), End::TooLate]);
+    }
+
+    #[test]
+    fn who_was_beaten_by_a_third_thread_would_have_come_after_it() {
+        let ends = [End::Woken(5 * US), End::Woken(20 * US), End::Later(10 * US)];
+        let mut seen = Seen::default();
+        ends.iter().cycle().take(300).for_each(|end| seen.add(3, (FOR_LONG_NS, *end)));
+        let races = Races::of_each(vec![seen], &PLACES.into(), US).remove(0);
+        let mut random = Rng::with_seed(1);
+        let late = (0..300).filter(|_| races.draw(0, u64::MAX, &mut random) == ends[1]).count();
+        assert!((180..220).contains(&late), "{late}");
+        assert_eq!(drawn(&races, 0, u64::MAX), ends[..2]);
+    }
+
+    #[test]
+    fn a_third_thread_alone_tells_that_a_woken_one_takes_longer() {
+        let mut seen = Seen::default();
+        (0..100).for_each(|_| seen.add(3, (FOR_LONG_NS, End::Later(10 * US))));
+        (0..100).for_each(|_| seen.add(3, (5 * US, End::Later(10 * US))));
+        let races = Races::of_each(vec![seen], &PLACES.into(), US).remove(0);
+        assert_eq!(drawn(&races, 0, u64::MAX), [End::Woken(10 * US + WAKES_NS)]);
+        assert_eq!(drawn(&races, 0, 5_000), [End::TooLate]);
+    }
+
+    #[test]
+    fn threads_of_which_little_is_known_are_like_all_others_or_as_usual() {
+        let mut much = Seen::default();
+        (0..100).for_each(|_| much.add(3, (FOR_LONG_NS, End::Woken(7 * US))));
+        let all = Races::of_each(vec![much, Seen::default()], &PLACES.into(), US);
+        assert_eq!(drawn(&all[1], 0, 1_000), [End::Woken(7 * US)]);
+        let none = Races::of_each(vec![Seen::default()], &PLACES.into(), US);
+        assert_eq!(none, [Races::always(US)]);
+    }
+
+    #[test]
+    fn a_race_is_known_once_it_has_ended_and_who_let_go_is_back() {
+        let mut race = Race::new(1_000, 7, false);
+        race.ends(9_000, false, true);
+        assert_eq!(race.known(), None);
+        race.is_back(13_000);
+        assert_eq!(race.known(), Some((12_000, End::Woken(8_000))));
+        let mut itself = Race::new(1_000, 7, false);
+        itself.is_back(4_000);
+        itself.ends(4_000, true, false);
+        assert_eq!(itself.known(), Some((3_000, End::TooLate)));
+        let mut forced = Race::new(1_000, 7, true);
+        forced.ends(2_000, false, false);
+        assert_eq!(forced.known(), Some((FOR_LONG_NS, End::Later(1_000))));
+    }
+
+    #[test]
+    fn of_very_many_enough_are_kept() {
+        let mut seen = Seen::default();
+        (0..3 * MOST_SEEN).for_each(|_| seen.add(3, (US, End::TooLate)));
+        assert!((MOST_SEEN / 2..=MOST_SEEN).contains(&seen.all.len()));
+    }
+}
