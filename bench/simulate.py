@@ -1,14 +1,15 @@
 """Whether `ungil simulate` says what then happens: predictions beside real runs of six programs.
 
     python bench/simulate.py [--rounds N] [--seconds S] [--program NAME] [--json FILE] [--markdown]
-        [--quick]
+        [--keep FOLDER | --kept FOLDER] [--quick]
 
 Each round records each program under CPython's own rules, predicts from that trace what it would
 wait under three policies and with a switch interval of 50 us, and runs it so. The stock prediction
 stands beside the recording that it was made from. Rounds take turns, and figures are medians over
 them. Where it may, the script runs the programs at nice -20, so that others of a shared machine
 take less of it. A run beside which the machine itself was slower than at its best (bench/quiet.py)
-is repeated, up to twice.
+is repeated, up to twice. `--keep` keeps what was recorded; `--kept` makes the predictions of that
+again, and records nothing.
 
 A ratio is predicted to real, of the median wait of all threads, and of the median wait of the
 thread that waited longest under CPython's rules. The mean of all waits stands beside them: where
@@ -25,6 +26,7 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -67,6 +69,9 @@ def main() -> None:
     made.add_argument("--seed", type=int, default=0, help="of the predictions [0]")
     made.add_argument("--json", type=Path, help="write all figures there")
     made.add_argument("--markdown", action="store_true", help="also print docs/simulate.md's table")
+    recordings = made.add_mutually_exclusive_group()
+    recordings.add_argument("--keep", type=Path, help="a folder for the recordings")
+    recordings.add_argument("--kept", type=Path, help="a folder with the recordings of such a run")
     made.add_argument("--quick", action="store_true", help="one short round")
     options = made.parse_args()
     if options.quick:
@@ -74,26 +79,34 @@ def main() -> None:
     names = options.program or PROGRAMS
     print_environment(["ungil", "fastapi", "flask", "uvicorn", "waitress", "werkzeug"])
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    quiet = Quiet()
-    with tempfile.TemporaryDirectory(prefix="ungil-simulate-") as folder:
-        for _, name in itertools.product(range(options.rounds), names):
-            rounds[name].append(measured(name, Path(folder), quiet, options))
+    quiet = None if options.kept else Quiet()
+    with tempfile.TemporaryDirectory(prefix="ungil-simulate-") as temporary:
+        folder = options.kept or options.keep or Path(temporary)
+        for number, name in itertools.product(range(options.rounds), names):
+            rounds[name].append(measured(name, folder / f"{number}-{name}", quiet, options))
     if options.json:
         options.json.write_text(json.dumps(rounds, indent=1))
     print_tables(rounds, options)
-    print(quiet)
+    print(quiet or f"the recordings are those in {options.kept.name}")
     if options.markdown:
         print_markdown(rounds)
 
 
-def measured(name: str, folder: Path, quiet: Quiet, options: argparse.Namespace) -> dict[str, Any]:
-    """One round of one program."""
+def measured(
+    name: str, folder: Path, quiet: Quiet | None, options: argparse.Namespace
+) -> dict[str, Any]:
+    """One round of one program; without `quiet` it was recorded before."""
+    folder.mkdir(parents=True, exist_ok=True)
 
     def recorded(variant: str) -> Path:
-        traces = [
-            folder / f"{variant.replace(' ', '-')}-{number}.pftrace" for number in range(TRIES)
-        ]
-        return traces[quiet.run(lambda number: record(name, variant, traces[number], options))]
+        kept = folder / f"{variant.replace(' ', '-')}.pftrace"
+        if quiet is not None:
+            tries = [kept.with_suffix(f".{number}.pftrace") for number in range(TRIES)]
+            best = quiet.run(lambda number: record(name, variant, tries[number], options))
+            tries[best].rename(kept)
+            for other in tries:
+                other.unlink(missing_ok=True)
+        return kept
 
     trace = recorded("stock")
     stock = simulated(trace, ["--policy", "stock"], options)
@@ -104,6 +117,8 @@ def measured(name: str, folder: Path, quiet: Quiet, options: argparse.Namespace)
         prediction = simulated(trace, rules, options)
         real = simulated(recorded(variant), ["--runs", "1", "--cores", "64"], options)
         found[variant] = pair(real["recorded"], prediction, worst)
+    if not (options.keep or options.kept):
+        shutil.rmtree(folder)
     return {"worst": worst, **found}
 
 
