@@ -13,7 +13,7 @@ mod collector;
 
 pub use collector::Collector;
 pub(crate) use links::{Link, OWN_NS};
-pub(crate) use races::{End, Races};
+pub(crate) use races::{End, FOR_LONG_NS, Races};
 pub(crate) use starters::{Start, Started, Starter};
 pub use steady::Steady;
 pub(crate) use successors::Successor;

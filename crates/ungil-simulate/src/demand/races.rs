@@ -17,7 +17,7 @@ const ALIKE: usize = 24;
 /// So many tell how races of two threads, or of one, end; fewer are taken together with others.
 const ENOUGH: usize = 40;
 /// Who is away for so long has left the GIL to others, and is away for as long as anybody.
-const FOR_LONG_NS: u32 = 1_000_000;
+pub(crate) const FOR_LONG_NS: u32 = 1_000_000;
 /// How much longer than a third thread it takes one that is woken, where the trace does not tell.
 const WAKES_NS: u32 = 20_000;
 
@@ -205,6 +205,12 @@ impl Races {
     /// Woken threads always have the GIL after so long.
     pub(crate) fn always(woken_ns: u32) -> Self {
         Self { by: HashMap::new(), others: Ends::always(woken_ns).into() }
+    }
+
+    /// Woken threads are always too late.
+    #[cfg(test)]
+    pub(crate) fn too_late() -> Self {
+        Self { by: HashMap::new(), others: Ends { all: vec![(FOR_LONG_NS, End::TooLate)] }.into() }
     }
 
     /// Those of each thread, where they are enough, or those of all: `seen` are theirs.

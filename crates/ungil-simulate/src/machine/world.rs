@@ -11,7 +11,7 @@ use super::supplies::Supplies;
 use super::tally::{Outcome, Tally};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::{End, Races, Switches};
+use crate::demand::{End, FOR_LONG_NS, Races, Switches};
 use crate::lengths::scaled;
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
@@ -33,8 +33,8 @@ pub(super) const SIGNALS_NS: u64 = 1_500;
 /// waits for the processor of that one, and has it this long after that one sleeps.
 const BEHIND_NS: u64 = 60_000;
 const SWITCHES_NS: u64 = 2_500;
-/// A thread that comes too late comes once another has the GIL; if nobody wants it, so long after
-/// the one that let go would have been back.
+/// A thread that comes too late comes once another has the GIL. If nobody takes that, it comes so
+/// long after the one that let go would have been back.
 const COMES_ANYWAY_NS: u64 = 60_000;
 /// A thread that slept for so long finds a processor that has halted, and cold caches: it does the
 /// little that lies between being woken and having the GIL as slowly as one that sleeps.
@@ -249,7 +249,7 @@ impl World {
             }
             End::TooLate => {
                 self.late.borrow_mut().push(number);
-                self.after(number, away_ns.saturating_add(COMES_ANYWAY_NS));
+                self.after(number, away_ns.min(FOR_LONG_NS.into()) + COMES_ANYWAY_NS);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
-use crate::demand::Thread;
+use crate::demand::{End, Races, Switches, Thread};
 use crate::plan::planned;
 use crate::rules::Rules;
 use crate::{Figures, predict};
@@ -55,4 +55,28 @@ fn a_thread_that_computes_without_the_gil_does_so_in_all_of_a_time_away_or_sleep
     assert_eq!(runs(0.1, [200, 240, 390, 7_170].map(|us| us * US)), [200, 240, 390, 200]);
     // One that makes calls of 50 us does not compute.
     assert_eq!(runs(0.1, [50, 60, 90, 1_800].map(|us| us * US)), [50, 60, 50, 50]);
+}
+
+#[test]
+fn who_was_forced_out_and_waits_for_the_processor_of_the_other_has_it_when_that_one_sleeps() {
+    let switches = Switches::always(Arc::new(Delays::fixed(2 * MS)));
+    let computes = Thread { switches, ..thread(0, &[burst(2 * LASTS_NS, 0)]) };
+    let comes_and_goes = thread(0, &[burst(100 * US, 5 * MS)]);
+    let rules = Rules { runs: 1, ..Rules::from(Settings::from(Policy::Stock)) };
+    let demand = demand(LASTS_NS, vec![computes, comes_and_goes]);
+    // It is forced out each 10 ms, and would be away for a fifth of the time.
+    let held_s = predict(&demand, &rules).unwrap().figures.threads[0].held_s;
+    assert!(held_s > 0.98 * 0.5, "{held_s}");
+}
+
+#[test]
+fn who_comes_too_late_for_a_gil_that_nobody_takes_has_it_nevertheless() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let races = Arc::new(Races::too_late());
+    assert_eq!(races.draw(0, u64::MAX, &mut random), End::TooLate);
+    let waits = Thread { races, ..thread(0, &[burst(100 * US, 20 * MS)]) };
+    // It sleeps for longer than the recording lasts.
+    let other = thread(0, &[burst(20 * MS, 2 * LASTS_NS)]);
+    let figures = predicted(vec![other, waits]);
+    assert!(figures.threads[1].returns.count > 10, "{:?}", figures.threads[1].returns);
 }
