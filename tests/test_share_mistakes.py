@@ -27,13 +27,13 @@ class Inherits(list[int]):
 
 MISTAKES: dict[str, tuple[Callable[[], object], type[Exception]]] = {
     "wait() takes a list of queues, not share.Queue: write share.wait([queue])": (
-        lambda: share_any.wait(shared(share.Queue())),
+        lambda: share_any.wait(shared(share_any.Queue())),
         TypeError,
     ),
     "wait() takes a list of queues, not int": (lambda: share_any.wait(3), TypeError),
     "queues[1] is of type queue.Queue: wait() takes a share.Queue or a share.PriorityQueue, and"
     " share.wait_for_change() a container": (
-        lambda: share_any.wait([shared(share.Queue()), queue.Queue()]),
+        lambda: share_any.wait([shared(share_any.Queue()), queue.Queue()]),
         TypeError,
     ),
     "queues[0] is of type share.dict: wait() takes a share.Queue or a share.PriorityQueue, and"
@@ -56,7 +56,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception]]] = {
     " instead": (lambda: share.struct(Inherits), TypeError),
     "max_workers='two' is not a whole number": (lambda: share_any.Pool("two"), TypeError),
     "retries=0.5 is not a whole number": (lambda: share_any.Pool(1, retries=0.5), TypeError),
-    "most=-1 is less than 0": (lambda: shared(share.Queue()).get_many(-1), ValueError),
+    "most=-1 is less than 0": (lambda: shared(share_any.Queue()).get_many(-1), ValueError),
     "length=-1 is less than 0": (lambda: shared(share.array(3)).resize(-1), ValueError),
 }
 
@@ -83,7 +83,7 @@ def test_a_number_in_the_place_of_a_function_calls_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted", [share.Lock(), share.RLock(), share.Condition(), share.Semaphore(), share.Lock()]
+    "wanted", [share.Lock(), share.RLock(), share.Condition(), share.Semaphore()]
 )
 def test_whether_to_block_is_said_by_any_truth_as_with_threading(wanted: object) -> None:
     lock = shared(wanted)
@@ -94,7 +94,7 @@ def test_whether_to_block_is_said_by_any_truth_as_with_threading(wanted: object)
 
 
 def test_whether_to_block_is_said_by_any_truth_as_with_queue() -> None:
-    items = shared(share.Queue(1))
+    items = shared(share_any.Queue(1))
     items.put("first", 1)
     with pytest.raises(queue.Full):
         items.put("second", 0)

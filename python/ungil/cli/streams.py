@@ -33,7 +33,7 @@ def occupy_closed() -> None:
 
 
 def _refusing() -> TextIO:
-    """A stdout that keeps what is printed, and cannot write it. Python's own lack of one is silent."""
+    """A stdout that keeps what is printed, and cannot write it. Without one, Python is silent."""
     return open(1, "w", encoding="utf-8", errors="replace", closefd=False)
 
 

@@ -116,7 +116,9 @@ class array(Handled, _native.SharedArray):
             # Only who has imported it takes this for an array of numpy.
             ndarray = getattr(sys.modules.get("numpy"), "ndarray", None)
             if not name.startswith("_") and hasattr(ndarray, name):
-                message += f"; numpy() returns an array of the same memory, which has: .numpy().{name}"
+                message += (
+                    f"; numpy() returns an array of the same memory, which has: .numpy().{name}"
+                )
             raise AttributeError(message, name=name, obj=self)
 
     def _format(self) -> _formats.Format:

@@ -127,12 +127,12 @@ def wait(queues: Iterable[Q], timeout: float | None = None) -> list[Q]:
     empty if there was none after `timeout` seconds. Nothing is taken out, so another process may
     take the item first. Raises ValueError if they are not all in one heap.
     """
-    if not isinstance(queues, Iterable):
+    if not isinstance(queues, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         hint = ": write share.wait([queue])" if isinstance(queues, AnyQueue) else ""
         raise TypeError(f"wait() takes a list of queues, not {type_name(queues)}{hint}")
     wanted = list(queues)
     for number, given in enumerate(wanted):
-        if not isinstance(given, AnyQueue):
+        if not isinstance(given, AnyQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"queues[{number}] is of type {type_name(given)}: wait() takes a share.Queue or a"
                 " share.PriorityQueue, and share.wait_for_change() a container"

@@ -192,9 +192,7 @@ def _failed(number: int, error: BaseException) -> calls.Item:
         from ungil.errors import NotCarried  # most workers never need it
 
         lost = NotCarried(f"{_text(error)} (which cannot be pickled: {_text(why)})")
-        return calls.result(
-            number, calls.ERROR, calls.failure(lost.with_traceback(raised_at))
-        )
+        return calls.result(number, calls.ERROR, calls.failure(lost.with_traceback(raised_at)))
     return told
 
 
