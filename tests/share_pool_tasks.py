@@ -173,6 +173,17 @@ def take_no_notice(begun: share.Event) -> None:
         time.sleep(0.01)
 
 
+class Wordy(Exception):
+    """An exception that can be pickled and not unpickled, as those of httpx and others."""
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(f"{what} in {where}")
+
+
+def fail_wordily() -> None:
+    raise Wordy("a leak", "the roof")
+
+
 class Unreadable:
     """Its pickle cannot be read."""
 

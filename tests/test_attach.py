@@ -213,6 +213,28 @@ def test_a_process_that_is_stopped_stays_so_and_the_report_says_it(
     wait_until_stopped(stopped.pid)
 
 
+@pytest.mark.parametrize("words", [("trace", "--pid"), ("policy", "interactive")])
+def test_a_process_that_is_stopped_where_nothing_can_be_called_says_what_to_do(
+    start: Callable[..., subprocess.Popen[str]], ungil: Run, words: tuple[str, str]
+) -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    stopped = start(args=[sys.executable, "-c", code])
+    wait_until_stopped(stopped.pid)
+    first, second = words
+    asked = (
+        [first, second, str(stopped.pid)] if first == "trace" else [first, str(stopped.pid), second]
+    )
+    outcome = ungil(*asked)
+    assert outcome.returncode != 0
+    (said,) = outcome.stderr.splitlines()
+    assert said.endswith(
+        "it is stopped where ungil cannot interrupt it safely; let it go on (kill -CONT "
+        f"{stopped.pid}) and try again"
+    )
+    stopped.send_signal(signal.SIGCONT)
+    assert stopped.wait(PATIENCE_S) == 0
+
+
 def test_what_threads_ran_before_the_recording_is_not_counted(
     ungil: Run, attached: Callable[..., Attached], tmp_path: Path
 ) -> None:

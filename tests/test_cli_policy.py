@@ -226,7 +226,8 @@ def test_a_process_that_cannot_be_scheduled(ungil: Run, start: Start, python: Py
     assert outcome.returncode == 2
     assert outcome.stderr == (
         f"ungil: process {obeying.pid} has no policy: its Python does not call the C library where "
-        "the hook expects it: CPython 3.7 and later do\n"
+        "the hook expects it: CPython 3.7 and later do; 2.7 can be recorded from its start, with "
+        "ungil trace PROGRAM\n"
     )
     outcome = ungil("policy", str(obeying.pid))
     # The executable, not a link to it.

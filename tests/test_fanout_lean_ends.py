@@ -1,5 +1,6 @@
 """The loop without asyncio: ends before their time, threads, forks."""
 
+import errno
 import gc
 import os
 import signal
@@ -275,6 +276,17 @@ def test_a_loop_is_left_in_the_thread_that_made_it_or_another() -> None:
 
 def descriptors() -> set[str]:
     return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+def test_what_cannot_be_waited_for_has_its_errno() -> None:
+    async def waits(descriptor: int) -> None:
+        await wait_writable(descriptor)
+
+    # The kernel gives out the lowest numbers first.
+    (outcome,) = fanout(waits, [999_999], mode="lean")
+    assert isinstance(outcome.exception, OSError)
+    assert outcome.exception.errno == errno.EBADF
+    assert outcome.exception.strerror == os.strerror(errno.EBADF)
 
 
 def test_descriptors_are_given_back() -> None:

@@ -187,6 +187,21 @@ def test_what_only_makes_a_generator_is_refused_because_nothing_would_run() -> N
     assert [outcome.value for outcome in fanout(waits, [1], mode="asyncio")] == [1]
 
 
+def test_who_prints_a_fan_out_sees_that_nothing_has_run_yet() -> None:
+    outcomes = fanout(itself, [1, 2])
+    assert repr(outcomes) == (
+        "<ungil.fanout.Outcomes of itself: what is iterated over runs, as in list(...)>"
+    )
+    next(outcomes)
+    assert repr(outcomes) == "<ungil.fanout.Outcomes of itself: 1 taken>"
+
+
+def test_items_that_are_none_are_named() -> None:
+    number: Any = 3
+    with pytest.raises(TypeError, match=r"^items=3 cannot be iterated over: give a list of items$"):
+        fanout(itself, number)
+
+
 def test_items_that_only_an_async_for_goes_through_are_for_fanout_of_a_loop() -> None:
     async def numbers() -> AsyncIterator[int]:
         yield 1

@@ -178,6 +178,18 @@ def test_a_mistake_is_told_in_one_sentence(
         wrong(heap)
 
 
+def test_who_takes_it_for_an_array_of_numpy_is_told_where_that_is(heap: share.Heap) -> None:
+    a: Any = heap.share(share.array([1.0, 2.0]))
+    with pytest.raises(AttributeError) as caught:
+        a.sum()
+    assert str(caught.value) == (
+        "'share.array' object has no attribute 'sum'; numpy() returns an array of the same memory, "
+        "which has: .numpy().sum"
+    )
+    assert a.numpy().sum() == 3.0
+    assert not hasattr(a, "summe")
+
+
 def test_plain_numbers_need_no_numpy() -> None:
     program = """
 import sys

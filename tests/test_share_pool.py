@@ -17,6 +17,7 @@ import share_pool_tasks as tasks
 from suite import PATIENCE_S
 
 from ungil import share
+from ungil.errors import NotCarried
 
 METHODS = ("fork", "spawn", "forkserver")
 
@@ -106,6 +107,18 @@ def test_what_cannot_be_carried_fails_its_own_task_alone(pool: share.Pool) -> No
         pool.submit(tasks.same, tasks.Unreadable()).result(PATIENCE_S)
     with pytest.raises(LookupError, match="unreadable"):
         pool.submit(tasks.unreadable).result(PATIENCE_S)
+    assert pool.submit(tasks.square, 3).result(PATIENCE_S) == 9
+
+
+def test_an_exception_that_cannot_be_unpickled_is_quoted_with_its_traceback(
+    pool: share.Pool,
+) -> None:
+    with pytest.raises(NotCarried) as caught:
+        pool.submit(tasks.fail_wordily).result(PATIENCE_S)
+    assert str(caught.value).startswith(
+        "Wordy: a leak in the roof (which cannot be pickled: TypeError: "
+    )
+    assert "in fail_wordily" in str(caught.value.__cause__)
     assert pool.submit(tasks.square, 3).result(PATIENCE_S) == 9
 
 

@@ -129,7 +129,7 @@ def test_json_that_cannot_be_written_is_a_sentence(tmp_path: Path, target: str) 
 def test_json_to_a_closed_stream_is_a_sentence(tmp_path: Path) -> None:
     words = ["trace", "-q", "--json", "-", "-c", "raise SystemExit(7)"]
     outcome = in_shell(tmp_path, "1>&-", *UNGIL, *words)
-    said = "ungil: cannot write the report to '-': bad file descriptor\n"
+    said = "ungil: cannot write the report to '-': the stream is closed\n"
     assert (outcome.returncode, outcome.stderr) == (7, said)
 
 

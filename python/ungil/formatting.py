@@ -136,4 +136,6 @@ def native_reason(text: str) -> str:
     import re  # not every start of a program needs it
 
     text = re.sub(r" \(os error \d+\)$", "", text)
+    if text == "Bad file descriptor":
+        return "the stream is closed"
     return text[:1].lower() + text[1:]

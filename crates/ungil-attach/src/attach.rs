@@ -28,14 +28,15 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
     let process = Process { pid };
     refuse_early(process)?;
     let memory = Memory::of(process).map_err(|error| forbidden(process, error))?;
-    let loader = Loader::of(process, &memory)?;
+    let mappings = process.mappings().map_err(lost(process))?;
+    let loader = Loader::of(process, &memory, &mappings)?;
     // Only the hook knows for sure, but nothing is loaded into a process of which this is clear.
-    if loader.function()?.is_none() && !may_have_python(process, &memory)? {
+    if loader.function_in(&mappings)?.is_none() && !may_have_python(&memory, &mappings) {
         return Err(Refusal::NoPython);
     }
     let end = Instant::now() + PATIENCE;
     let stopped = Cell::new(Duration::ZERO);
-    let places = Places::of(process, &memory, &loader.libc).map_err(lost(process))?;
+    let places = Places::of(process, &memory, mappings, &loader.libc).map_err(lost(process))?;
     let mut places = places.ok_or(Refusal::Foreign)?;
     loop {
         for thread in process.threads().map_err(lost(process))? {
@@ -54,6 +55,9 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
                 return Ok(Asked { answer: answer?, stopped: stopped.get() });
             }
         }
+        if process.is_stopped() {
+            return Err(Refusal::Stopped(pid));
+        }
         if Instant::now() >= end {
             return Err(Refusal::NoPlace(PATIENCE.as_secs()));
         }
@@ -63,8 +67,7 @@ pub fn ask(pid: u32, hook: &Path, request: &Request) -> Result<Asked, Refusal> {
 }
 
 /// Whether an image of the process has what the hook knows a Python by, or cannot be looked into.
-fn may_have_python(process: Process, memory: &Memory) -> Result<bool, Refusal> {
-    let mappings = process.mappings().map_err(lost(process))?;
+fn may_have_python(memory: &Memory, mappings: &[Mapping]) -> bool {
     let images = mappings.iter().filter(|it| it.inode != 0 && it.offset == 0);
     let [pypy, other_pypy] = PYPY_FUNCTIONS;
     let pythons = [CPYTHON_FUNCTION, pypy, other_pypy];
@@ -79,12 +82,12 @@ fn may_have_python(process: Process, memory: &Memory) -> Result<bool, Refusal> {
         if memory.read(mapping.start, &mut magic).is_err() || magic != *b"\x7fELF" {
             continue;
         }
-        let Ok(Some(image)) = Image::at(memory, mapping) else { return Ok(true) };
+        let Ok(Some(image)) = Image::at(memory, mapping) else { return true };
         if pythons.iter().any(|name| !matches!(image.symbol(name.to_bytes()), Ok(None))) {
-            return Ok(true);
+            return true;
         }
     }
-    Ok(false)
+    false
 }
 
 /// What is needed to load a library into a process.
@@ -99,8 +102,7 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn of(process: Process, memory: &'a Memory) -> Result<Self, Refusal> {
-        let mappings = process.mappings().map_err(lost(process))?;
+    fn of(process: Process, memory: &'a Memory, mappings: &[Mapping]) -> Result<Self, Refusal> {
         let libc = mappings.iter().find(|it| is_libc(it)).ok_or(Refusal::NoLoader)?;
         let find = |mapping: &Mapping, name: &[u8]| -> Result<Option<u64>, Refusal> {
             let image = Image::at(memory, mapping).map_err(lost(process))?;
@@ -141,8 +143,12 @@ impl<'a> Loader<'a> {
 
     /// The function of the hook in the process, if it is loaded.
     fn function(&self) -> Result<Option<u64>, Refusal> {
+        self.function_in(&self.process.mappings().map_err(lost(self.process))?)
+    }
+
+    /// The same, of what the process has mapped.
+    fn function_in(&self, mappings: &[Mapping]) -> Result<Option<u64>, Refusal> {
         let lost = lost(self.process);
-        let mappings = self.process.mappings().map_err(&lost)?;
         let Some(hook) = mappings.iter().find(|it| it.is_hook()) else { return Ok(None) };
         let image = Image::at(self.memory, hook).map_err(&lost)?;
         let symbol = image.map(|image| image.symbol(SERVE)).transpose().map_err(&lost)?;

@@ -75,9 +75,14 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of a process, whose C library is mapped at `libc`; `None` if that is none that is known.
-    pub fn of(process: Process, memory: &Memory, libc: &Mapping) -> io::Result<Option<Self>> {
-        let mappings = process.mappings()?;
+    /// Those of a process with these mappings, of which `libc` is its C library; `None` if that is
+    /// none that is known.
+    pub fn of(
+        process: Process,
+        memory: &Memory,
+        mappings: Vec<Mapping>,
+        libc: &Mapping,
+    ) -> io::Result<Option<Self>> {
         let (mut signal_returns, mut cancellable) = (Vec::new(), Vec::new());
         let mut pop_argument = None;
         for part in mappings.iter().filter(|it| it.is_executable && it.path == libc.path) {

@@ -52,6 +52,12 @@ impl Process {
         number(&self.folder(), name)
     }
 
+    /// Whether a signal has stopped it, all of its threads, until SIGCONT comes.
+    pub fn is_stopped(self) -> bool {
+        let status = fs::read_to_string(self.folder().join("status")).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("State:\tT "))
+    }
+
     /// Whether it sees the same files under the same names as this one.
     pub fn shares_files(self) -> bool {
         let namespace = |process: &Path| fs::read_link(process.join("ns/mnt"));

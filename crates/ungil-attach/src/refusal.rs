@@ -26,6 +26,8 @@ pub enum Refusal {
     Foreign,
     /// No thread was at a safe place for so long, in seconds.
     NoPlace(u64),
+    /// No thread is at a safe place, and none gets to one before it is let go on; its id.
+    Stopped(u32),
     /// The loader of the process did not take the hook.
     NotLoaded(String),
     /// It did not answer in time; it was left to finish by itself.
@@ -54,6 +56,11 @@ impl fmt::Display for Refusal {
                 "within {seconds} s, none of its threads reached a place where ungil can \
                  interrupt it safely; \
                  try again"
+            ),
+            Self::Stopped(pid) => write!(
+                formatter,
+                "it is stopped where ungil cannot interrupt it safely; let it go on (kill -CONT \
+                 {pid}) and try again"
             ),
             Self::NotLoaded(why) => write!(formatter, "it could not load the hook: {why}"),
             Self::Silent => {

@@ -113,7 +113,7 @@ impl fmt::Display for Answer {
             Self::PyPy => "its Python is PyPy, whose GIL does not use the C library",
             Self::Unknown => {
                 "its Python does not call the C library where the hook expects it: CPython 3.7 and \
-                 later do"
+                 later do; 2.7 can be recorded from its start, with ungil trace PROGRAM"
             }
             Self::NoInterpreter => "there is no Python in it",
             Self::NoTable => "it cannot write to the folder of the recording, or has no memory",

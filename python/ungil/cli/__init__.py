@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _is_of_output(error: OSError) -> bool:
     """Whether a stream has refused what was printed; of all that has no name, only they do so."""
-    refusals = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    refusals = (errno.EBADF, errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
     return error.filename is None and error.errno in refusals
 
 

@@ -10,12 +10,17 @@ import io
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
 
 def occupy_closed() -> None:
     """See that the numbers 0, 1 and 2 are taken, so that no file of ungil's own is one of them.
 
-    A program that is started finds closed what was closed. What is printed to such a stream here
-    goes nowhere, where Python would print it to another one.
+    A program that is started finds closed what was closed. Here a closed stdout refuses what is
+    printed, as a full one does. What is printed to a closed stderr goes nowhere: nobody can be told
+    of it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -24,7 +29,12 @@ def occupy_closed() -> None:
             # The first end is the lowest number that is free. Writing to it fails as before.
             os.close(os.pipe()[1])
         if getattr(sys, name) is None:
-            setattr(sys, name, io.StringIO())
+            setattr(sys, name, _refusing() if number == 1 else io.StringIO())
+
+
+def _refusing() -> TextIO:
+    """A stdout that keeps what is printed, and cannot write it. Without one, Python is silent."""
+    return open(1, "w", encoding="utf-8", errors="replace", closefd=False)
 
 
 def say(sentence: str) -> None:

@@ -5,7 +5,7 @@ from _weakref import ref  # weakref itself takes longer to import than a thousan
 
 from ungil.fanout._collector import expect
 from ungil.fanout._failures import Stopped
-from ungil.fanout._mode import choose_here
+from ungil.fanout._mode import choose_here, name_of
 from ungil.fanout._plan import Plan
 
 TYPE_CHECKING = False
@@ -246,6 +246,12 @@ class Outcomes(Generic[_Item, _Value]):
         # Left by `break`: what runs ends, as with a generator.
         if getattr(self, "_engine", None) is not None:
             self.close()
+
+    def __repr__(self) -> str:
+        name = name_of(self._fn)
+        if self._taken:
+            return f"<ungil.fanout.Outcomes of {name}: {self._taken:,} taken>"
+        return f"<ungil.fanout.Outcomes of {name}: what is iterated over runs, as in list(...)>"
 
     def raise_for_failures(self) -> "list[_Value]":
         """Runs what has not run; the values of the outcomes that nobody has taken, in order.

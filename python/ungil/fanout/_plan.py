@@ -260,7 +260,12 @@ def _iterated(items: "Any") -> "Any":
             f"items is {items!r}, which only `async for` goes through: "
             "use `async with Fanout() as f: async for outcome in f.stream(fn, items)`"
         )
-    return iter(items)
+    try:
+        return iter(items)
+    except TypeError as error:
+        if hasattr(items, "__iter__"):
+            raise
+        raise TypeError(f"items={items!r} cannot be iterated over: give a list of items") from error
 
 
 def _number(name: str, value: "Any", what: str) -> float | None:

@@ -2,10 +2,11 @@
 
 import builtins
 import math
+import sys
 from array import array as plain_array
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, Self, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 from ungil import _native
 from ungil.share import _formats, _rows
@@ -107,6 +108,18 @@ class array(Handled, _native.SharedArray):
         """Add one row, or an item that is no plain number; what `append` calls."""
         made = _rows.row(row, self.shape[1:], self._format(), lambda: self.dtype)
         self.extend_by(made, 1)
+
+    if not TYPE_CHECKING:  # which would find every attribute here
+
+        def __getattr__(self, name):
+            message = f"'share.array' object has no attribute {name!r}"
+            # Only who has imported it takes this for an array of numpy.
+            ndarray = getattr(sys.modules.get("numpy"), "ndarray", None)
+            if not name.startswith("_") and hasattr(ndarray, name):
+                message += (
+                    f"; numpy() returns an array of the same memory, which has: .numpy().{name}"
+                )
+            raise AttributeError(message, name=name, obj=self)
 
     def _format(self) -> _formats.Format:
         return self.format, self.itemsize

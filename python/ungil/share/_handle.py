@@ -60,3 +60,11 @@ def named(class_: type, name: str) -> None:
     """Name a class as its users do, in messages too: the name of a builtin one would mislead."""
     class_.__module__ = "ungil.share"
     class_.__name__ = f"share.{name}"
+
+
+def type_name(given: object) -> str:
+    """The name of the type of an object, as its users would write it: `int`, `queue.Queue`."""
+    class_ = type(given)
+    # The name of a shared one has its module.
+    is_short = class_.__module__ in ("builtins", "ungil.share")
+    return class_.__name__ if is_short else f"{class_.__module__}.{class_.__name__}"

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ungil import _native
-from ungil.share._handle import Handled, named
+from ungil.share._handle import Handled, named, type_name
 
 T = TypeVar("T")
 Q = TypeVar("Q", bound="AnyQueue[Any]")
@@ -127,7 +127,16 @@ def wait(queues: Iterable[Q], timeout: float | None = None) -> list[Q]:
     empty if there was none after `timeout` seconds. Nothing is taken out, so another process may
     take the item first. Raises ValueError if they are not all in one heap.
     """
+    if not isinstance(queues, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        hint = ": write share.wait([queue])" if isinstance(queues, AnyQueue) else ""
+        raise TypeError(f"wait() takes a list of queues, not {type_name(queues)}{hint}")
     wanted = list(queues)
+    for number, given in enumerate(wanted):
+        if not isinstance(given, AnyQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"queues[{number}] is of type {type_name(given)}: wait() takes a share.Queue or a"
+                " share.PriorityQueue, and share.wait_for_change() a container"
+            )
     return [wanted[number] for number in _native.wait_for_queues(wanted, timeout)]
 
 

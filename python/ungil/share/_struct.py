@@ -15,7 +15,7 @@ from typing import Any, TypeVar, Union, cast, dataclass_transform, overload
 from ungil import _native
 from ungil.share._deque import deque as shared_deque
 from ungil.share._dict import dict as shared_dict
-from ungil.share._handle import Handled
+from ungil.share._handle import Handled, type_name
 from ungil.share._list import list as shared_list
 from ungil.share._monitor import Monitor
 from ungil.share._set import set as shared_set
@@ -102,6 +102,8 @@ def struct(class_: type[T] | None = None, /, **options: bool) -> Any:
     """
     if class_ is None:
         return functools.partial(_declared, options=options)
+    if not isinstance(class_, type):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"@share.struct is for a class, not for {class_!r}")
     return _declared(class_, options)
 
 
@@ -110,12 +112,31 @@ def incr(obj: object, field: str, by: object = 1, /) -> Any:
 
     Raises TypeError if either is not a number, or `by` does not fit the field.
     """
-    return _native.struct_incr(cast(_native.SharedStruct, obj), field, by)
+    try:
+        return _native.struct_incr(cast(_native.SharedStruct, obj), field, by)
+    except TypeError:
+        _check("incr", obj)
+        raise
 
 
 def cas(obj: object, field: str, old: object, new: object, /) -> bool:
     """Give a field the value `new` if it equals `old`, in one step; return whether it did."""
-    return _native.struct_cas(cast(_native.SharedStruct, obj), field, old, new)
+    try:
+        return _native.struct_cas(cast(_native.SharedStruct, obj), field, old, new)
+    except TypeError:
+        _check("cas", obj)
+        raise
+
+
+def _check(function: str, obj: object) -> None:
+    """Raise TypeError for what is no struct, but is given to a function for them."""
+    if isinstance(obj, _Struct):
+        return
+    own = f": call {function}() of the object itself" if hasattr(obj, function) else ""
+    raise TypeError(
+        f"share.{function}() changes a field of an instance of a @share.struct class, not of"
+        f" {type_name(obj)}{own}"
+    ) from None
 
 
 def _declared(class_: type, options: builtins.dict[str, bool]) -> type:
@@ -162,7 +183,15 @@ def _rebuilt(class_: type) -> type:
         # Or a field that is declared again would have the attribute of the base as its default.
         if isinstance(getattr(class_, name, None), GetSetDescriptorType):
             members[name] = dataclasses.field()
-    made = type(class_)(class_.__name__, bases, {**members, "__slots__": ()})
+    try:
+        made = type(class_)(class_.__name__, bases, {**members, "__slots__": ()})
+    except TypeError as error:
+        if (builtin := _builtin(class_)) is None:
+            raise
+        raise TypeError(
+            f"{class_.__name__} cannot be a struct, because it inherits from {builtin.__name__}:"
+            f" declare a field of that type instead"
+        ) from error
     if made.__dictoffset__:
         ways = [base.__name__ for base in bases if base.__dictoffset__]
         raise TypeError(
@@ -174,6 +203,12 @@ def _rebuilt(class_: type) -> type:
         if cell.cell_contents is class_:
             cell.cell_contents = made
     return made
+
+
+def _builtin(class_: type) -> type | None:
+    """The class of its bases whose instances have a layout of their own."""
+    of_c = (base for base in class_.__mro__ if base.__module__ == "builtins")
+    return next((base for base in of_c if base is not object), None)
 
 
 def _class_cells(members: typing.Iterable[object]) -> Iterator[CellType]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Self, TypeVar
 
 from ungil import _native
-from ungil.share._handle import Handled
+from ungil.share._handle import Handled, type_name
 
 T = TypeVar("T")
 
@@ -67,6 +67,11 @@ class Condition(Handled, _native.SharedCondition):
     def __new__(cls, lock: Lock | RLock | _native.Held | None = None) -> Self:
         if isinstance(lock, _native.Held):
             return super().__new__(cls, lock)
+        if lock is not None and not isinstance(lock, _native.SharedLock):  # pyright: ignore
+            raise TypeError(
+                f"lock is of type {type_name(lock)}: a share.Condition takes a share.Lock or a"
+                " share.RLock"
+            )
         return super().__new__(cls, lock=lock)
 
     def __repr__(self) -> str:

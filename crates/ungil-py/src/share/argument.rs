@@ -1,7 +1,8 @@
-//! Arguments that may be absent where None is a value.
+//! Arguments that Python's own types take as well: absent ones where None is a value, and truths.
 
 use std::convert::Infallible;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// An argument, if it was given.
@@ -27,4 +28,15 @@ impl<'py> From<Given<'py>> for Option<Bound<'py, PyAny>> {
             Given::Value(value) => Some(value),
         }
     }
+}
+
+/// What `blocking` and `block` mean: the locks and queues of Python take `acquire(0)` and `get(1)`.
+pub fn truth(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    given.is_truthy()
+}
+
+/// How many of something are meant; ValueError with the argument's name for less than none.
+pub fn count(name: &str, given: isize) -> PyResult<usize> {
+    usize::try_from(given)
+        .map_err(|_| PyValueError::new_err(format!("{name}={given} is less than 0")))
 }

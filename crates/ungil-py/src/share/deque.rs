@@ -12,9 +12,10 @@ use ungil_heap::value::Value;
 use ungil_heap::{Error, slice};
 
 use super::convert::found_in_heap;
-use super::draft::{Drafts, finished, put};
+use super::draft::{Drafts, put};
 use super::errors::raised;
 use super::index::Border;
+use super::making::finished;
 use super::proxy::{Held, Hold};
 
 /// The proxy of a shared deque.

@@ -1,4 +1,4 @@
-//! Python objects on their way into a heap, with all that has to be made for them.
+//! Python objects on their way into a heap: what is taken from Python, and what has to be made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,11 +8,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PySet, PyTuple, PyType};
-use ungil_heap::deque::End;
 use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
+use ungil_heap::stack;
 use ungil_heap::value::{self, Value};
-use ungil_heap::{deque, dict, list, set, stack};
 
 use super::array::Array;
 use super::buffer::Buffer;
@@ -20,37 +19,12 @@ use super::convert::simple;
 use super::errors::raised;
 use super::extension::{self, Taken};
 use super::frozen;
+use super::making::{self, Draft, New, finished};
 use super::proxy::{Shared, hold};
 use super::queue;
 use super::structs::{self, Struct};
 use super::sync;
 use crate::guarded::of_one_moment;
-
-/// A value that is not in the heap yet, with the objects that have to be made for it.
-pub enum Draft<'a> {
-    /// Nothing has to be made.
-    Value(Value<'a>),
-    /// The object with this number among those to be made.
-    New(usize),
-    /// A tuple with something to be made in it.
-    Tuple(Vec<Draft<'a>>),
-}
-
-/// An object that has to be made.
-enum New<'a> {
-    Dict(Vec<(Draft<'a>, Draft<'a>)>),
-    List(Vec<Draft<'a>>),
-    /// With the values of its fields.
-    Struct(structs::Making, Vec<Draft<'a>>),
-    /// With the lock of a condition.
-    Sync(sync::Making, Option<Draft<'a>>),
-    Set(Vec<Draft<'a>>),
-    /// With the number of items that it can have.
-    Deque(Vec<Draft<'a>>, Option<usize>),
-    Queue(queue::Making),
-    Array(Py<Array>),
-    Buffer(Py<Buffer>),
-}
 
 /// Python objects on their way into a heap.
 ///
@@ -370,66 +344,7 @@ impl<'a, 'py> Drafts<'a, 'py> {
 
     /// Makes what has to be made, as part of an operation; where the objects are, by their numbers.
     pub fn make(&self, op: &mut Op<'_>) -> ungil_heap::Result<Vec<Offset>> {
-        let mut made = Vec::with_capacity(self.new.len());
-        for new in &self.new {
-            made.push(match new {
-                New::Dict(_) => dict::create(op)?,
-                New::List(_) => list::create(op)?,
-                New::Struct(making, fields) => {
-                    let known = |field: &Draft<'a>| match field {
-                        Draft::Value(value) => Some(value.clone()),
-                        Draft::New(_) | Draft::Tuple(_) => None,
-                    };
-                    making.create(op, fields.iter().map(known))?
-                }
-                New::Sync(making, lock) => {
-                    let lock = lock.as_ref().map(|lock| finished(lock, &made));
-                    let lock = lock.and_then(|lock| match lock {
-                        Value::Object(at) => Some(at),
-                        _ => None,
-                    });
-                    making.create(op, lock)?
-                }
-                New::Set(_) => set::create(op)?,
-                New::Deque(_, limit) => deque::create(op, *limit)?,
-                New::Queue(making) => making.create(op)?,
-                New::Array(array) => array.get().create(op)?,
-                New::Buffer(buffer) => buffer.get().create(op)?,
-            });
-        }
-        for (new, &at) in self.new.iter().zip(&made) {
-            match new {
-                New::Dict(pairs) => {
-                    let pairs: Vec<_> = pairs
-                        .iter()
-                        .map(|(key, value)| (finished(key, &made), finished(value, &made)))
-                        .collect();
-                    dict::update_in(op, at, &pairs)?;
-                }
-                New::List(items) => {
-                    let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
-                    list::extend(op.heap(), at, &items)?;
-                }
-                New::Struct(making, fields) => {
-                    for (index, field) in fields.iter().enumerate() {
-                        if !matches!(field, Draft::Value(_)) {
-                            making.complete(op.heap(), at, index, &finished(field, &made))?;
-                        }
-                    }
-                }
-                New::Sync(..) | New::Queue(_) | New::Array(_) | New::Buffer(_) => {}
-                New::Set(members) => {
-                    let members: Vec<_> =
-                        members.iter().map(|member| finished(member, &made)).collect();
-                    set::update_in(op, at, &members)?;
-                }
-                New::Deque(items, _) => {
-                    let items: Vec<_> = items.iter().map(|item| finished(item, &made)).collect();
-                    deque::extend(op.heap(), at, End::Right, &items)?;
-                }
-            }
-        }
-        Ok(made)
+        making::make(&self.new, op)
     }
 }
 
@@ -462,6 +377,7 @@ fn is_deque(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     Ok(given.get_type().is(CLASS.import(given.py(), "collections", "deque")?))
 }
+
 /// Calls `put` with the value of a Python object, in one operation with the making of what has to be
 /// made for it. May be called twice, if garbage had to be collected.
 ///
@@ -502,15 +418,4 @@ pub fn with_key<'a, 'py, T>(
     }
     let mut drafts = Drafts::new(shared);
     draft(&mut drafts)?.map(|draft| with(&finished(&draft, &[]))).transpose()
-}
-
-/// The value of a draft, when what had to be made has been.
-pub fn finished<'a>(draft: &Draft<'a>, made: &[Offset]) -> Value<'a> {
-    match draft {
-        Draft::Value(value) => value.clone(),
-        Draft::New(number) => Value::Object(made[*number]),
-        Draft::Tuple(items) => {
-            Value::Tuple(items.iter().map(|item| finished(item, made)).collect())
-        }
-    }
 }

@@ -13,8 +13,9 @@ use ungil_heap::collect::Collected;
 use ungil_heap::value::Value;
 use ungil_heap::{Error, Heap as Core};
 
-use super::draft::{Draft, Drafts, finished};
+use super::draft::Drafts;
 use super::errors::{WithoutGil, raised};
+use super::making::{Draft, finished};
 use super::proxy::Shared;
 use super::transaction::Transaction;
 use super::{attached, statistics};

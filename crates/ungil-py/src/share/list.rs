@@ -14,10 +14,11 @@ use ungil_heap::value::Value;
 use ungil_heap::{Error, list};
 
 use super::convert::{self, found_in_heap};
-use super::draft::{Drafts, finished, put};
+use super::draft::{Drafts, put};
 use super::errors::raised;
 use super::index::{Border, Index, index, quick_index, unpacked};
 use super::list_iterator::ListIterator;
+use super::making::finished;
 use super::parked::{self, Park, Parked};
 use super::proxy::{Held, Hold};
 use super::{recent, slots};

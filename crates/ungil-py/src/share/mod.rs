@@ -23,6 +23,7 @@ mod index;
 mod lately;
 mod list;
 mod list_iterator;
+mod making;
 mod memory;
 mod monitor;
 mod parked;

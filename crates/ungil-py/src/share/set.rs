@@ -7,8 +7,9 @@ use ungil_heap::set;
 use ungil_heap::table::Cursor;
 use ungil_heap::value::Value;
 
-use super::draft::{self, Draft, Drafts, finished};
+use super::draft::{self, Drafts};
 use super::errors::raised;
+use super::making::{Draft, finished};
 use super::proxy::{Held, Hold};
 use super::sought;
 use crate::guarded::of_one_moment;

@@ -11,7 +11,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use super::declared::declared;
-use super::draft::{Draft, Drafts};
+use super::draft::Drafts;
+use super::making::Draft;
 
 static STAND_IN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 

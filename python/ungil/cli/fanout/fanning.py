@@ -14,7 +14,7 @@ from types import FrameType
 from ungil.cli.fanout.hosts import Hosts, Interrupted
 from ungil.cli.fanout.outcomes import NAMES, Printer, Tally
 from ungil.cli.fanout.targets import is_in_function
-from ungil.cli.streams import fail
+from ungil.cli.streams import fail, settle
 from ungil.errors import Error
 from ungil.fanout import Outcomes
 from ungil.formatting import clock_duration, plural, reason
@@ -164,6 +164,7 @@ def _printing() -> Generator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        settle()  # it is told once
         # Files have names. What cannot be written to stderr cannot be told there either.
         where = "the standard output" if error.filename is None else repr(error.filename)
         raise Error(f"cannot write {where}: {reason(error)}") from error

@@ -54,6 +54,10 @@ def mapped(
     progress: Progress | None,
 ) -> Iterator[Any]:
     """Submit what `buffersize` allows, at once, and return an iterator over the results."""
+    if not callable(fn):
+        raise TypeError(f"fn={fn!r} cannot be called")
+    if not isinstance(chunksize, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"chunksize={chunksize!r} is not a whole number")
     if chunksize < 1:
         raise ValueError(f"chunksize must be >= 1, not {chunksize}")
     if buffersize is not None and not isinstance(buffersize, int):  # pyright: ignore

@@ -48,6 +48,9 @@ class PoolTasks(Executor):
         Raises RuntimeError after `shutdown`, BrokenProcessPool if workers cannot start, MemoryError
         if the heap is full. The future reports what cannot be pickled.
         """
+        if not callable(fn):
+            # In a task a number stands for a function that the workers have.
+            raise TypeError(f"fn={fn!r} cannot be called")
         if self._core.is_foreign:
             return nested.submit(self._core.line, self._limit, self._retries, fn, args, kwargs)
         return self._core.send(fn, args, kwargs, self._limit, self._retries)
@@ -172,6 +175,8 @@ class Pool(PoolTasks):
             super().__init__(None, there, *limits)
             return
         size = len(os.sched_getaffinity(0)) if max_workers is None else max_workers
+        if not isinstance(size, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"max_workers={size!r} is not a whole number")
         if size <= 0:
             raise ValueError(f"max_workers must be greater than 0, not {size}")
         if initializer is not None and not callable(initializer):
@@ -267,6 +272,8 @@ def _of_this_machine(**options: Any) -> None:
 def _limits(task_timeout: float | None, retries: int) -> tuple[float, int]:
     if task_timeout is not None and not task_timeout > 0:
         raise ValueError(f"task_timeout must be more than 0 seconds, not {task_timeout}")
+    if not isinstance(retries, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"retries={retries!r} is not a whole number")
     if retries < 0:
         raise ValueError(f"retries must be 0 or more, not {retries}")
     # None, and also without end: as it is written into a task.

@@ -183,11 +183,25 @@ def _is_left() -> bool:
 
 
 def _failed(number: int, error: BaseException) -> calls.Item:
+    raised_at = error.__traceback__
     try:
-        return calls.result(number, calls.ERROR, calls.failure(error))
+        told = calls.result(number, calls.ERROR, calls.failure(error))
+        # Many can be pickled and not unpickled: those that want more than one argument.
+        calls.value_of(told)
     except BaseException as why:
-        why.__cause__ = why.__context__ = None
-        return calls.result(number, calls.ERROR, calls.failure(why))
+        from ungil.errors import NotCarried  # most workers never need it
+
+        lost = NotCarried(f"{_text(error)} (which cannot be pickled: {_text(why)})")
+        return calls.result(number, calls.ERROR, calls.failure(lost.with_traceback(raised_at)))
+    return told
+
+
+def _text(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:
+        said = "?"
+    return f"{type(error).__qualname__}: {said}"
 
 
 def _interrupted(_signal: int, _frame: object) -> None:

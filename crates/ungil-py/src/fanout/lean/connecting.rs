@@ -41,9 +41,13 @@ impl fmt::Display for Place {
 
 /// The exception for an errno: what users know, and with whom it happened.
 pub fn os_error(errno: i32, place: &Place) -> PyErr {
+    PyOSError::new_err((errno, format!("{}: {place}", meaning(errno))))
+}
+
+/// What an errno means, without its number.
+pub fn meaning(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    PyOSError::new_err((errno, format!("{text}: {place}")))
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// A connection that is being made, and what it is called.

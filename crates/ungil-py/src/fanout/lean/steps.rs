@@ -1,9 +1,10 @@
 //! The steps of one item: it begins, goes on, ends or is ended.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use ungil_fanout::lean::{Refused, Waiting};
 
+use super::connecting::meaning;
 use super::coroutine::{self, Step};
 use super::ending::{self, Cancelled, End, Why};
 use super::run::Lean;
@@ -181,7 +182,10 @@ impl Lean {
 /// What is raised in a coroutine that cannot wait for what it wants.
 fn raised(refused: Refused) -> PyErr {
     match refused {
-        Refused::Io(error) => error.into(),
+        Refused::Io(error) => match error.raw_os_error() {
+            Some(errno) => PyOSError::new_err((errno, meaning(errno))),
+            None => error.into(),
+        },
         busy => PyRuntimeError::new_err(busy.to_string()),
     }
 }

@@ -19,6 +19,7 @@ use ungil_heap::op::Op;
 use ungil_heap::segment::Offset;
 
 use self::item::{index, out_of_range, plain_index};
+use super::argument::count;
 use super::buffer::{Buffer, too_large};
 use super::errors::raised;
 use super::memory::{self, Lent, Shape};
@@ -243,14 +244,16 @@ impl Array {
 
     /// Gives the first axis another length; what comes is 0.
     #[pyo3(signature = (length, /))]
-    fn resize(&self, length: usize) -> PyResult<()> {
+    fn resize(&self, length: isize) -> PyResult<()> {
+        let length = count("length", length)?;
         let (heap, at) = self.place.found()?;
         array::resize(heap, at, &self.layout, length).map_err(raised)
     }
 
     /// Makes room for a first axis of this length, so that the items stay where they are until then.
     #[pyo3(signature = (length, /))]
-    fn reserve(&self, length: usize) -> PyResult<()> {
+    fn reserve(&self, length: isize) -> PyResult<()> {
+        let length = count("length", length)?;
         let (heap, at) = self.place.found()?;
         array::reserve(heap, at, &self.layout, length).map_err(raised)
     }

@@ -16,6 +16,7 @@ use ungil_heap::op::Op;
 use ungil_heap::queue::{self, Options, Put};
 use ungil_heap::segment::{Offset, Segment};
 
+use super::argument::{count, truth};
 use super::errors::raised;
 use super::proxy::{Held, Hold};
 use super::sync::{Place, deadline};
@@ -167,7 +168,12 @@ impl Queue {
 
     /// Puts an item in, and waits for room.
     #[pyo3(signature = (item, block = true, timeout = None))]
-    fn put(&self, item: &Bound<'_, PyAny>, block: bool, timeout: Option<f64>) -> PyResult<()> {
+    fn put(
+        &self,
+        item: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = truth)] block: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
         let patience = Patience { block, timeout };
         let deadline = patience.deadline()?;
         let hold = self.shared()?;
@@ -190,7 +196,7 @@ impl Queue {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        block: bool,
+        #[pyo3(from_py_with = truth)] block: bool,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let patience = Patience { block, timeout };
@@ -221,9 +227,10 @@ impl Queue {
     fn get_many<'py>(
         &self,
         py: Python<'py>,
-        most: usize,
+        most: isize,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyList>> {
+        let most = count("most", most)?;
         let patience = Patience { block: true, timeout };
         let deadline = patience.deadline()?;
         let hold = self.shared()?;
@@ -236,7 +243,11 @@ impl Queue {
 
     /// Takes the first item out on a lease, and waits for one.
     #[pyo3(signature = (block = true, timeout = None))]
-    fn lease(slf: &Bound<'_, Self>, block: bool, timeout: Option<f64>) -> PyResult<Lease> {
+    fn lease(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = truth)] block: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Lease> {
         let patience = Patience { block, timeout };
         let deadline = patience.deadline()?;
         lease::take(slf, deadline)?.ok_or_else(|| empty_error(patience))
@@ -281,7 +292,7 @@ impl Queue {
     /// Puts nothing more in: who puts is told at once, who takes when there is nothing left, or, if
     /// it is `immediate`, at once.
     #[pyo3(signature = (immediate = false))]
-    fn shutdown(&self, immediate: bool) -> PyResult<()> {
+    fn shutdown(&self, #[pyo3(from_py_with = truth)] immediate: bool) -> PyResult<()> {
         let (heap, at) = self.0.found()?;
         queue::close(heap, at, immediate).map_err(raised)
     }

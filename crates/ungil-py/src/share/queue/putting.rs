@@ -9,8 +9,9 @@ use ungil_heap::roots::Root;
 use ungil_heap::value::Value;
 
 use crate::share::convert::simple;
-use crate::share::draft::{Drafts, finished};
+use crate::share::draft::Drafts;
 use crate::share::errors::raised;
+use crate::share::making::finished;
 use crate::share::proxy::Hold;
 
 /// Puts a Python object in.

@@ -27,8 +27,9 @@ use ungil_heap::{Heap, structs};
 pub use self::label::{Labels, proxy};
 use self::schema::Field;
 pub use self::schema::Schema;
-use super::draft::{Drafts, finished, put};
+use super::draft::{Drafts, put};
 use super::errors::raised;
+use super::making::finished;
 use super::proxy::{Held, Hold, Shared};
 use super::{recent, slots};
 

@@ -6,6 +6,7 @@ use ungil_heap::monitor;
 use ungil_heap::sync::condition;
 
 use super::{Lock, Place, deadline, deadline_of_lock};
+use crate::share::argument::truth;
 use crate::share::errors::raised;
 use crate::share::proxy::Held;
 
@@ -23,7 +24,11 @@ impl Condition {
 
     /// Takes its lock; whether it was got.
     #[pyo3(signature = (blocking = true, timeout = -1.0))]
-    fn acquire(&self, blocking: bool, timeout: f64) -> PyResult<bool> {
+    fn acquire(
+        &self,
+        #[pyo3(from_py_with = truth)] blocking: bool,
+        timeout: f64,
+    ) -> PyResult<bool> {
         let (heap, at) = self.0.found()?;
         let got = condition::acquire(heap, at, deadline_of_lock(blocking, timeout)?);
         got.map(|got| got.is_some()).map_err(raised)

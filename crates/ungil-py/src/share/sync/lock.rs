@@ -12,6 +12,7 @@ use ungil_heap::monitor;
 use ungil_heap::sync::Sort;
 
 use super::{Making, Place, deadline_of_lock};
+use crate::share::argument::truth;
 use crate::share::errors::raised;
 use crate::share::proxy::Held;
 use crate::share::slots;
@@ -35,7 +36,11 @@ impl Lock {
 
     /// Acquires the lock; returns whether it did.
     #[pyo3(signature = (blocking = true, timeout = -1.0))]
-    fn acquire(&self, blocking: bool, timeout: f64) -> PyResult<bool> {
+    fn acquire(
+        &self,
+        #[pyo3(from_py_with = truth)] blocking: bool,
+        timeout: f64,
+    ) -> PyResult<bool> {
         self.take(deadline_of_lock(blocking, timeout)?)
     }
 

@@ -8,6 +8,7 @@ use pyo3::types::PyTuple;
 use ungil_heap::sync::{Sort, bounded, semaphore};
 
 use super::{Making, Place, deadline};
+use crate::share::argument::truth;
 use crate::share::errors::raised;
 use crate::share::proxy::Held;
 
@@ -38,7 +39,11 @@ impl Semaphore {
 
     /// Takes a unit; whether there was one in time.
     #[pyo3(signature = (blocking = true, timeout = None))]
-    fn acquire(&self, blocking: bool, timeout: Option<f64>) -> PyResult<bool> {
+    fn acquire(
+        &self,
+        #[pyo3(from_py_with = truth)] blocking: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<bool> {
         if blocking {
             return self.take(deadline(timeout)?);
         }
