@@ -386,6 +386,8 @@ pub struct NativeFrame {
     pub method: String,
     /// The file that the code is from; empty for code that was made while the program ran.
     pub library: String,
+    /// Whether Python code called it by ctypes.
+    pub by_ctypes: bool,
 }
 
 impl NativeFrame {

@@ -1,6 +1,6 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
-use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
+use super::sight::{Seen, Sight, Told, at, doing, how_often, in_all, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
 use ungil_trace::report::What;
@@ -93,9 +93,9 @@ impl<'a> Line<'a> {
             _ => words::count(self.threads.len() as u64, "thread"),
         };
         let text = format!(
-            "{threads} {what} at {} for {} in all{}{got}",
+            "{threads} {what} at {} for {}{}{got}",
             at(worst.off),
-            words::length(total_s),
+            in_all(total_s, self.threads.len()),
             how_often(gaps, samples, longest_ms),
         );
         self.threads.sort_unstable();

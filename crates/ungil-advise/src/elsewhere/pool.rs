@@ -222,8 +222,10 @@ impl<'a> Pool<'a> {
             1 => ("only thread".to_owned(), "it"),
             many => (words::count(many as u64, "thread"), "they"),
         };
+        let summed = if self.threads.len() > 1 { ", summed over them" } else { "" };
         format!(
-            "its {threads} waited for work for only {}; instead {they} {} at {}, {} in {} in all",
+            "its {threads} waited for work for only {}{summed}; instead {they} {} at {}, {} in {} in \
+             all",
             words::part(self.idle_s, self.known_s),
             doing(self.worst.off),
             at(self.worst.off),

@@ -172,6 +172,14 @@ pub fn how_often(gaps: u64, samples: u64, longest_ms: f64) -> String {
     }
 }
 
+/// ` in all`, or of several threads ` summed over them`, behind a length.
+pub fn in_all(total_s: f64, threads: usize) -> String {
+    match threads {
+        1 => format!("{} in all", words::length(total_s)),
+        _ => words::summed(total_s, threads as u64),
+    }
+}
+
 /// What a thread did, as the end of `it …`.
 pub fn doing(off: &OffGil) -> String {
     use ungil_trace::report::What;

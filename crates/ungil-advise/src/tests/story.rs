@@ -138,8 +138,8 @@ impl Story {
     pub fn native(&mut self, at_ns: u64, thread: u32, symbols: &[&str]) {
         let frame = |symbol: &&str| NativeFrame {
             symbol: (*symbol).to_owned(),
-            method: String::new(),
             library: "/usr/lib/libpython3.13.so.1.0".to_owned(),
+            ..NativeFrame::default()
         };
         let native = Some(symbols.iter().map(frame).collect());
         let frames =

@@ -38,11 +38,11 @@ fn describe(scene: Scene, thread: &ThreadReport) -> Finding {
     };
     let text = format!(
         "thread {} kept the GIL for {} after it was asked to release it, in {} by native \
-         code{longest}; others waited {} meanwhile; {}",
+         code{longest}; {}; {}",
         scene.name(thread),
         words::length(unanswered.total_s),
         words::count(unanswered.holds, "hold"),
-        words::length(unanswered.waited_s),
+        scene.others_waited(&[thread.tid], unanswered.waited_s),
         place.clause(),
     );
     let advice = advice::against_native_hold(&place, &scene.process.libraries);

@@ -79,7 +79,7 @@ fn a_native_hold_names_the_users_own_frame_beside_the_librarys() {
     assert_eq!(
         finding.text,
         "thread t0 kept the GIL for 240 ms after it was asked to release it, in 10 holds by native \
-         code, the longest 24 ms; others waited 240 ms meanwhile; all 20 samples show match \
+         code, the longest 24 ms; another thread waited 240 ms meanwhile; all 20 samples show match \
          (re/__init__.py:7), called by parse_line (app/parser.py:7)"
     );
     let Evidence::NativeHold { frame, user_frame, samples, frame_samples, .. } = &finding.evidence
