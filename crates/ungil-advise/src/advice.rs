@@ -73,6 +73,8 @@ pub enum Cause {
     BlockedEventLoop,
     /// All threads of a pool are inside of their work, and off the GIL.
     ExhaustedPool,
+    /// Threads wake up again and again to look whether there is something to do.
+    Polling,
     /// A CPU limit stops the process.
     CpuLimit,
     /// The kernel does not run threads that have the GIL.
@@ -228,9 +230,10 @@ impl Kind {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::BlockedEventLoop,
         Self::ExhaustedPool,
+        Self::Polling,
         Self::CpuLimit,
         Self::Descheduled,
         Self::Lock,

@@ -375,6 +375,11 @@ pub struct Frame {
     pub line: u32,
 }
 
+/// Stands for the kind of a descriptor where a wait has none and ends by itself within 20 ms.
+pub const SHORT_TIMEOUT: &str = "short timeout";
+/// The same where a call that waits for descriptors was given none, and so sleeps.
+pub const NO_DESCRIPTOR: &str = "nothing";
+
 /// One frame of native code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NativeFrame {

@@ -30,8 +30,16 @@ pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
             lines.push(line);
         }
     }
-    lines.retain(|line| line.total_s >= LEAST_S.max(PART * sight.busy_s()));
     lines.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
+    // Where threads mostly wait, a look finds one now and then that is on its way to that.
+    let waits: Vec<_> = lines.iter().map(|it| (it.cause, it.frame, it.total_s)).collect();
+    lines.retain(|line| {
+        let waits_there = |(cause, frame, total_s): &(Cause, &String, f64)| {
+            *cause != Cause::Computing && *frame == line.frame && *total_s > line.total_s
+        };
+        let is_on_its_way = line.cause == Cause::Computing && waits.iter().any(waits_there);
+        !is_on_its_way && line.total_s >= LEAST_S.max(PART * sight.busy_s())
+    });
     lines.into_iter().map(|line| line.advice(sight)).collect()
 }
 

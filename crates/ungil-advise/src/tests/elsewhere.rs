@@ -190,6 +190,25 @@ fn each_thing_that_threads_wait_for_is_a_cause_of_its_own() {
 }
 
 #[test]
+fn a_thread_that_is_found_on_its_way_to_sleep_does_not_compute() {
+    let causes = |sleeps: u64| {
+        let mut story = Story::of(&["MainThread", "napper"]);
+        for round in 0..10 {
+            let at_ns = round * 151 * MS;
+            story.acquire(at_ns, 1);
+            story.release(at_ns + MS / 2, 1);
+            let call = if round < sleeps { "clock_nanosleep" } else { "computing" };
+            story.off(at_ns + 75 * MS, 1, (call, ""), &["nap app.py"]);
+        }
+        story.acquire(1_510 * MS, 1);
+        let told = story.end(1_520 * MS);
+        told.advised.advice.iter().map(|it| it.cause).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(7), [Some(Cause::Sleep)]);
+    assert_eq!(causes(3), [Some(Cause::Computing), Some(Cause::Sleep)]);
+}
+
+#[test]
 fn where_most_was_not_seen_that_is_said() {
     let mut story = Story::of(&["MainThread"]);
     for round in 0..200 {

@@ -119,7 +119,7 @@ impl Looks {
         let users = frames.iter().find(|frame| is_users(frame)).map(line_of);
         let is_it = |place: &Place| {
             (place.what, place.on_event_loop) == (what, on_event_loop)
-                && place.call == call
+                && (place.call == call && place.on == on)
                 && place.stack.first() == innermost.as_ref()
                 && place.user_frame == users
         };
