@@ -131,7 +131,7 @@ impl<'a> Line<'a> {
                         (gaps + samples) as f64,
                         Unit::Count,
                     ),
-                    sight.evidence(worst, "time of the thread that was there longest", "total_s"),
+                    sight.evidence(worst, "time of the thread that was there longest"),
                 ],
             },
         )

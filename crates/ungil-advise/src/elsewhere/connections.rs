@@ -109,7 +109,7 @@ impl<'a> Pool<'a> {
             evidence: vec![
                 Evidence::made("time of all threads there, summed", total_s, Unit::Seconds),
                 Evidence::made("looks that found a thread there", looks as f64, Unit::Count),
-                sight.evidence(worst, "time of the thread that was there longest", "total_s"),
+                sight.evidence(worst, "time of the thread that was there longest"),
             ],
         };
         sight.not_the_gil(Cause::ExhaustedPool, &threads, told)

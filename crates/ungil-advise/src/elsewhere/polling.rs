@@ -15,8 +15,10 @@ const WAKES_PER_S: f64 = 50.0;
 const HOLD_US: f64 = 100.0;
 /// and are found in such a sleep or wait in at least this part (of 1) of the looks, of
 const PART: f64 = 0.8;
-/// so many at least.
+/// so many at least,
 const LEAST_LOOKS: u64 = 3;
+/// and they are short ones that make up for this part (of 1) of their life.
+const LIFE: f64 = 0.5;
 /// What they take of one processor (of 1), all together, to be worth a word.
 const COST: f64 = 0.03;
 /// Shorter programs cost nobody anything.
@@ -90,8 +92,11 @@ fn of<'a>(sight: &Sight<'a>, place: usize, thread: &ThreadReport) -> Option<Vec<
     let is_timed = |it: &Seen| it.off.what == What::Sleep || it.off.on == SHORT_TIMEOUT;
     let timed: Vec<Seen> = all.iter().copied().filter(is_timed).collect();
     let found: u64 = timed.iter().map(looks).sum();
-    let wakes_per_s = thread.voluntary as f64 / sight.life_s(thread);
-    let polls = wakes_per_s >= WAKES_PER_S
+    // Between long sleeps a thread may make many short calls of another kind.
+    let short_s: f64 = timed.iter().map(|it| it.off.sampled_s).sum();
+    let life_s = sight.life_s(thread);
+    let polls = thread.voluntary as f64 >= WAKES_PER_S * life_s
+        && short_s >= LIFE * life_s
         && thread.holds.mean_us <= HOLD_US
         && found >= LEAST_LOOKS
         && found as f64 >= PART * count as f64;

@@ -62,15 +62,11 @@ impl<'a> Sight<'a> {
         (end_s - thread.started_s).max(1e-9)
     }
 
-    /// A number of what a thread did off the GIL.
-    pub fn evidence(&self, seen: Seen, what: &str, key: &str) -> Evidence {
-        let pointer = self.place.thread_key(seen.thread, &format!("off_gil/{}/{key}", seen.number));
-        let (value, unit) = match key {
-            "gaps" => (seen.off.gaps as f64, Unit::Count),
-            "longest_ms" => (seen.off.longest_ms, Unit::Milliseconds),
-            _ => (seen.off.total_s, Unit::Seconds),
-        };
-        Evidence::at(what, value, unit, pointer)
+    /// For how long a thread did something off the GIL.
+    pub fn evidence(&self, seen: Seen, what: &str) -> Evidence {
+        let key = format!("off_gil/{}/total_s", seen.number);
+        let pointer = self.place.thread_key(seen.thread, &key);
+        Evidence::at(what, seen.off.total_s, Unit::Seconds, pointer)
     }
 
     /// How busy the GIL was meanwhile.

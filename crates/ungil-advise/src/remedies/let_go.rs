@@ -4,7 +4,6 @@
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::functions::short;
-use crate::scene::Scene;
 use ungil_trace::analysis::words;
 use ungil_trace::origin::Origin;
 use ungil_trace::report::{Evidence as Found, NativeReport};
@@ -17,12 +16,12 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         return None;
     };
     let is_users = frame.as_deref().is_none_or(|it| Origin::of(file_of(it)) == Origin::User);
-    let &culprit = scene.culprits.first().filter(|_| is_users)?;
+    scene.culprits.first().filter(|_| is_users)?;
     let Way { what, code, assumes } = match native.as_ref().filter(|it| it.is_kept_by_ctypes()) {
         Some(native) => by_ctypes(native),
         None => in_own(scene.process.libraries.first()?),
     };
-    let kept = Scene::kept_share(scene.thread(culprit), *unanswered_s);
+    let kept = scene.kept_share(&scene.culprits, *unanswered_s);
     let tids = scene.tids(&scene.culprits);
     let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, assumes);
     let becomes = becomes(gain.as_ref());

@@ -25,6 +25,29 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
     assert_eq!(advice.confidence.level, Sure::High);
 }
 
+#[test]
+fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
+    let mut story = Story::of(&["MainThread"]);
+    let store = ["store app.py", BASE];
+    for (round, call) in (0..).zip([("fsync", "file"), ("computing", "")].repeat(5)) {
+        for (line, stack) in [(0, &store[..]), (1, &["rank app.py", BASE])] {
+            let at_ns = (2 * round + line) * 121 * MS;
+            story.acquire(at_ns, 0);
+            story.release(at_ns + MS / 2, 0);
+            if line == 0 || round % 2 == 0 {
+                story.off(at_ns + 110 * MS, 0, call, stack);
+            }
+        }
+    }
+    story.acquire(20 * 121 * MS, 0);
+    let told = story.end(2_430 * MS);
+    let said: Vec<_> = told.advised.advice.iter().map(|it| (it.cause, it.text.clone())).collect();
+    let [(first, store), (second, rank)] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((*first, *second), (Some(Cause::BlockedEventLoop), Some(Cause::BlockedEventLoop)));
+    assert!(store.contains("store (app.py:7)") && store.contains("for 1.21 s in 10 looks"), "{store}");
+    assert!(rank.contains("rank (app.py:7)") && rank.contains("in 5 looks"), "{rank}");
+}
+
 /// A convoy of 2 s, after whose end other threads are in this call ten times for 150 ms each.
 fn convoy_and(threads: &[&'static str], innermost: &str, outermost: &str, looks: u64) -> Told {
     let mut story = Story::convoy_of(threads);

@@ -59,6 +59,21 @@ fn polls_that_cost_next_to_nothing_are_nobodys_business() {
 }
 
 #[test]
+fn a_thread_that_makes_many_calls_between_long_sleeps_does_not_poll() {
+    let mut story = Story::of(&["MainThread", "reader"]);
+    for round in 0..10 {
+        let at_ns = round * 200 * MS;
+        for call in 0..500 {
+            story.acquire(at_ns + call * 100 * US, 1);
+            story.release(at_ns + call * 100 * US + 10 * US, 1);
+        }
+        story.off(at_ns + 100 * MS, 1, ("clock_nanosleep", ""), &["nap app.py"]);
+    }
+    story.ran(1, 400 * MS);
+    assert_eq!(of_polls(&story.end(2_000 * MS)), None);
+}
+
+#[test]
 fn a_thread_that_works_between_its_sleeps_or_waits_for_something_else_does_not_poll() {
     for told in [naps(150 * US, 400 * MS, &[], false), naps(10 * US, 40 * MS, &[], true)] {
         assert_eq!(of_polls(&told), None);

@@ -32,7 +32,7 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
     let natively_s: f64 = told
         .iter()
         .filter(|finding| matches!(finding.evidence, Evidence::NativeHold { .. }))
-        .filter(|finding| finding.threads.contains(&hog.tid))
+        .filter(|finding| finding.threads == [hog.tid])
         .map(|finding| finding.cost_s)
         .sum();
     let charged_s: f64 = untold.iter().map(|row| row.waited_s).sum();
