@@ -155,6 +155,8 @@ pub enum Measure {
     /// How long a thread waits for the GIL when it comes back from a blocking call, on average: of
     /// the threads that suffer. It does not depend on how many calls there are.
     WaitAfterBlockingCall,
+    /// The same for a thousand calls, where nearly all of them return at once.
+    WaitAfterThousandBlockingCalls,
     /// How long they wait for it in each second.
     WaitedPerSecond,
 }

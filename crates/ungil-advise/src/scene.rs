@@ -10,7 +10,7 @@ use ungil_trace::report::{Evidence, Finding, GilReport, ProcessReport, Report, T
 /// The GIL is a limit if it is contended for more of the time than this; see the finding `none`.
 pub const LIMIT_SHARE: f64 = 0.2;
 
-/// Calls of which less than this part (of 1) returns late are not told of by their average.
+/// Calls of which less than this part (of 1) returns late are told of by the thousand.
 const LATE_PART: f64 = 0.1;
 
 /// One GIL at which threads wait, what is wrong there, and who suffers.
@@ -156,13 +156,14 @@ impl<'a> Scene<'a> {
         group.map(|group| group.pattern).filter(|pattern| !pattern.is_empty())
     }
 
-    /// What gains are told in here. Where nearly all calls return at once, those that do not are not
-    /// seen in what all of them waited on average.
+    /// What gains are told in here. Where nearly all calls return at once, what one of them waits on
+    /// average sounds like nothing.
     pub fn measure(&self) -> Measure {
         match self.finding.1.evidence {
-            Evidence::Convoy { late, calls, .. } if late as f64 >= LATE_PART * calls as f64 => {
-                Measure::WaitAfterBlockingCall
+            Evidence::Convoy { late, calls, .. } if (late as f64) < LATE_PART * calls as f64 => {
+                Measure::WaitAfterThousandBlockingCalls
             }
+            Evidence::Convoy { .. } => Measure::WaitAfterBlockingCall,
             _ => Measure::WaitedPerSecond,
         }
     }
@@ -173,7 +174,9 @@ impl<'a> Scene<'a> {
         let of = |place: &usize| {
             let thread = self.thread(*place);
             match self.measure() {
-                Measure::WaitAfterBlockingCall => thread.blocking.waited_s,
+                Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
+                    thread.blocking.waited_s
+                }
                 Measure::WaitedPerSecond => thread.waited_s,
             }
         };

@@ -37,7 +37,9 @@ pub fn allocates(symbol: &str) -> bool {
 /// Whether a function calls a function of any library for Python code: ctypes and cffi, with libffi.
 pub fn calls_foreign_code(symbol: &str, library: &str) -> bool {
     is_ctypes(symbol, library)
-        || ["_cffi_backend.", "libffi.", "libffi-"].iter().any(|it| file_of(library).starts_with(it))
+        || ["_cffi_backend.", "libffi.", "libffi-"]
+            .iter()
+            .any(|it| file_of(library).starts_with(it))
         || stem(symbol).starts_with("ffi_call")
 }
 

@@ -44,7 +44,10 @@ fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
     let said: Vec<_> = told.advised.advice.iter().map(|it| (it.cause, it.text.clone())).collect();
     let [(first, store), (second, rank)] = &said[..] else { panic!("{said:?}") };
     assert_eq!((*first, *second), (Some(Cause::BlockedEventLoop), Some(Cause::BlockedEventLoop)));
-    assert!(store.contains("store (app.py:7)") && store.contains("for 1.21 s in 10 looks"), "{store}");
+    assert!(
+        store.contains("store (app.py:7)") && store.contains("for 1.21 s in 10 looks"),
+        "{store}"
+    );
     assert!(rank.contains("rank (app.py:7)") && rank.contains("in 5 looks"), "{rank}");
 }
 

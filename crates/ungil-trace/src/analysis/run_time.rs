@@ -394,12 +394,7 @@ mod tests {
     #[test]
     fn a_thread_that_computes_until_it_is_killed_was_run() {
         let since = counts(AGES.map(|age| counted(1_000 + age, age, 7, true)));
-        let said = run_time(
-            [1_000, 1_000 + 85 * MS],
-            None,
-            &KernelCounts::default(),
-            &since,
-        );
+        let said = run_time([1_000, 1_000 + 85 * MS], None, &KernelCounts::default(), &since);
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(65 * MS), Some(0)));
     }
 
@@ -418,8 +413,7 @@ mod tests {
     #[test]
     fn nothing_is_said_of_a_hold_that_nobody_saw() {
         let before = counts([counted(500, 40, 7, false)]);
-        let said =
-            run_time([1_000, 2_000], None, &before, &KernelCounts::default());
+        let said = run_time([1_000, 2_000], None, &before, &KernelCounts::default());
         assert_eq!(said, RunTime::default());
     }
 
@@ -433,8 +427,7 @@ mod tests {
             awake_ns: None,
         };
         assert_eq!(whole.after(0, 100), whole);
-        let rest =
-            RunTime { not_run_least_ns: 10, not_run_most_ns: 40, ..RunTime::default() };
+        let rest = RunTime { not_run_least_ns: 10, not_run_most_ns: 40, ..RunTime::default() };
         assert_eq!(whole.after(60, 40), rest);
     }
 }
