@@ -50,8 +50,7 @@ pub fn say(report: &Report) -> Advice {
     Advice {
         kind: Kind::NotTheGil,
         cause: Some(Cause::Unknown),
-        // That nothing is wrong was said.
-        text: format!("{what}: {}", text.strip_prefix("nothing wrong: ").unwrap_or(text)),
+        text: format!("{what}: {}", without_verdict(text)),
         subject: Subject {
             pid: finding.and_then(|it| it.pid),
             gil: finding.and_then(|it| it.gil),
@@ -62,6 +61,14 @@ pub fn say(report: &Report) -> Advice {
         confidence: confidence(report, recorded),
         evidence,
         same_as: None,
+    }
+}
+
+/// What a finding says without that nothing is wrong, which was said.
+fn without_verdict(text: &str) -> String {
+    match text.strip_prefix("nothing wrong with ") {
+        Some(of_gil) => of_gil.replacen(": it was held", " was held", 1),
+        None => text.strip_prefix("nothing wrong: ").unwrap_or(text).to_owned(),
     }
 }
 

@@ -92,7 +92,7 @@ fn one_busy_thread_alone_has_nothing_wrong() {
     assert_eq!(kinds(&report), ["none"]);
     assert_eq!(
         report.findings[0].text,
-        "nothing wrong: the GIL was held 99 % of the time and contended 0 %; nobody waited for it"
+        "nothing wrong with the GIL: it was held 99 % of the time and contended 0 %; nobody waited for it"
     );
 }
 

@@ -291,7 +291,7 @@ fn a_verdict_on_several_processes_says_whose_gil_it_is_about() {
     let report = scenario.end(1_000 * MS);
     assert_eq!(
         report.findings[0].text,
-        "nothing wrong: the GIL of app0.py (pid 100) was held 50 % of the time and contended 0 %; \
+        "nothing wrong with the GIL of app0.py (pid 100): it was held 50 % of the time and contended 0 %; \
          nobody waited for it"
     );
 }
