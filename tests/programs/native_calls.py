@@ -1,8 +1,9 @@
 """One thread keeps the GIL in native code, again and again, while another one wants it.
 
 Usage: native_calls.py match (a regular expression that takes long), array or set (an object that
-takes long to make), waiting (system calls that wait with the GIL), or sleeping (one of these). It goes on until its standard input
-ends, and then prints, as JSON, how often each call went wrong. Runs on Python 3.3 and later.
+takes long to make), waiting (system calls that wait with the GIL), or sleeping (one of these). It
+goes on until its standard input ends, and then prints, as JSON, how often each call went wrong.
+Runs on Python 3.3 and later.
 """
 
 import array

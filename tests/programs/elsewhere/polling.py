@@ -3,6 +3,7 @@
 Usage: polling.py sleep|get SECONDS
 """
 
+import contextlib
 import queue
 import sys
 import threading
@@ -19,10 +20,8 @@ def look():
         if how == "sleep":
             time.sleep(0.001)
             continue
-        try:
+        with contextlib.suppress(queue.Empty):
             items.get(timeout=0.001)
-        except queue.Empty:
-            pass
 
 
 threads = [threading.Thread(target=look, name=f"looker-{number}") for number in range(THREADS)]

@@ -46,20 +46,20 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     let told = known.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s)).or(seen.first())?;
     let place = line(told.off).map_or_else(String::new, |_| format!(" at {}", at(told.off)));
     let sleeps = told.off.what == What::Sleep;
-    let who = match threads[..] {
-        [only] => format!("thread {} polls: it woke", sight.thread(only).name),
-        _ => format!("{} poll: they woke", words::count(threads.len() as u64, "thread")),
+    let (who, them) = match threads[..] {
+        [only] => (format!("thread {} polls: it woke", sight.thread(only).name), "it"),
+        _ => (format!("{} poll: they woke", words::count(threads.len() as u64, "thread")), "them"),
     };
     let text = format!(
         "{who} up {} times a second, from {}{place}, and took {} of a processor for that; let \
-         whoever has news for them wake them up",
+         the thread that has news for {them} wake {them} up",
         words::number(rounded(wakes as f64 / busy_s)),
         if sleeps { "sleep" } else { "waits with a short timeout" },
         words::percent(cpu_s / busy_s),
     );
     let code = if sleeps {
-        "event.wait()  # threading.Event(), in the place of time.sleep(...) in a loop; who has news \
-         calls event.set()"
+        "event.wait()  # threading.Event(), in the place of time.sleep(...) in a loop; the thread \
+         that has news calls event.set()"
     } else {
         "item = items.get()  # or event.wait(): without a timeout, or with one of seconds; to end \
          the thread, put None into the queue"

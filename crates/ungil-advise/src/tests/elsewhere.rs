@@ -28,9 +28,9 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
 #[test]
 fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
     let mut story = Story::of(&["MainThread"]);
-    let store = ["store app.py", BASE];
+    let save = ["save app.py", BASE];
     for (round, call) in (0..).zip([("fsync", "file"), ("computing", "")].repeat(5)) {
-        for (line, stack) in [(0, &store[..]), (1, &["rank app.py", BASE])] {
+        for (line, stack) in [(0, &save[..]), (1, &["rank app.py", BASE])] {
             let at_ns = (2 * round + line) * 121 * MS;
             story.acquire(at_ns, 0);
             story.release(at_ns + MS / 2, 0);
@@ -42,13 +42,13 @@ fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
     story.acquire(20 * 121 * MS, 0);
     let told = story.end(2_430 * MS);
     let said: Vec<_> = told.advised.advice.iter().map(|it| (it.cause, it.text.clone())).collect();
-    let [(first, store), (second, rank)] = &said[..] else { panic!("{said:?}") };
+    let [(first, of_save), (second, of_rank)] = &said[..] else { panic!("{said:?}") };
     assert_eq!((*first, *second), (Some(Cause::BlockedEventLoop), Some(Cause::BlockedEventLoop)));
     assert!(
-        store.contains("store (app.py:7)") && store.contains("for 1.21 s in 10 looks"),
-        "{store}"
+        of_save.contains("save (app.py:7)") && of_save.contains("for 1.21 s in 10 looks"),
+        "{of_save}"
     );
-    assert!(rank.contains("rank (app.py:7)") && rank.contains("in 5 looks"), "{rank}");
+    assert!(of_rank.contains("rank (app.py:7)") && of_rank.contains("in 5 looks"), "{of_rank}");
 }
 
 /// A convoy of 2 s, after whose end other threads are in this call ten times for 150 ms each.

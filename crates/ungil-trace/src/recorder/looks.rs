@@ -102,7 +102,7 @@ impl Looks {
                 }
                 is_off
             });
-            if is_told {
+            if is_told || unseen_ns.is_none() {
                 continue;
             }
             traced.if_in_short_gap(ident, |thread, tid, is_still_off| {
