@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,19 @@ def test_a_pool_whose_threads_all_wait_is_exhausted(tmp_path: Path) -> None:
     assert len(first["subject"]["threads"]) == 4
     assert first["subject"]["function"].startswith("ask (")
     assert "another thread waited for a result" in {it["what"] for it in first["evidence"]}
+
+
+@pytest.mark.parametrize("how", ["sleep", "get"])
+def test_threads_that_look_each_millisecond_for_something_to_do_poll(
+    tmp_path: Path, how: str
+) -> None:
+    trace = _traced(tmp_path, ELSEWHERE / "polling.py", how, "3")
+    first = _not_the_gil(trace)
+    assert first["cause"] == "polling"
+    assert first["subject"]["thread_group"] == "looker-*"
+    waits = "from sleep" if how == "sleep" else "from waits with a short timeout"
+    assert waits in first["text"]
+    assert re.search(r"times that they let go of the GIL: \d\d,\d{3}\n", _ungil("advise", trace))
 
 
 def test_a_map_over_a_pool_of_processes_has_nothing_to_gain_from_the_gil(tmp_path: Path) -> None:

@@ -200,6 +200,24 @@ def test_a_trace_that_is_cut_off_is_read_as_far_as_it_goes_with_a_warning(
     assert any("the trace ends after" in warning for warning in compared["warnings"])
 
 
+def test_a_long_name_is_cut_and_the_number_of_its_threads_is_not(
+    ungil: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    program = tmp_path / "pool.py"
+    program.write_text(
+        "import concurrent.futures as futures, threading, time\n"
+        "with futures.ThreadPoolExecutor(6) as pool:\n"
+        "    together = threading.Barrier(6)\n"
+        "    # Long enough for a recorder to read the names.\n"
+        "    list(pool.map(lambda _: (together.wait(), time.sleep(0.5)), range(6)))\n"
+    )
+    trace = recorded(tmp_path, "pool", str(program))
+    outcome = ungil("diff", trace, trace, env=environment | {"COLUMNS": "80"})
+    assert "(6 threads)" in outcome.stdout
+    assert "ThreadPoolExecutor" not in outcome.stdout
+    assert max(map(len, outcome.stdout.splitlines())) <= 80
+
+
 def test_hostile_names_change_nothing_on_the_screen(ungil: Run, tmp_path: Path) -> None:
     trace = recorded(tmp_path, "hostile", "hostile_names.py")
     outcome = ungil("diff", trace, trace)

@@ -20,6 +20,8 @@ PROGRAM = PROGRAMS / "native_calls.py"
 WITHOUT_PTRACE = filtered("refused", "ptrace")
 MISSING = "the native functions of long holds are missing: "
 SAMPLES = 5
+SET = ["set", "make_new_set"]
+"""In some builds the second one is called in the place of what the type names."""
 
 
 def sampled(tracks: list[Track]) -> bool:
@@ -58,9 +60,12 @@ def natives_of(recording: Recording) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("python", pythons("3.8", "3.11-debian", "3.13"), ids=str)
-def test_a_constructor_that_takes_long_is_named_by_its_type(tmp_path: Path, python: Python) -> None:
-    natives = natives_of(record(tmp_path, "construct", seen, python.path))
-    named = [native for native in natives if native["function"] == "array.array"]
+@pytest.mark.parametrize(("which", "names"), [("array", ["array.array"]), ("set", SET)])
+def test_a_constructor_that_takes_long_is_named_by_its_type(
+    tmp_path: Path, python: Python, which: str, names: list[str]
+) -> None:
+    natives = natives_of(record(tmp_path, which, seen, python.path))
+    named = [native for native in natives if native["function"] in names]
     # The thread may be on its way from one array to the next.
     assert len(named) > len(natives) / 2, natives
 
@@ -91,6 +96,21 @@ def test_calls_that_wait_with_the_gil_are_seen_without_a_stop(tmp_path: Path) ->
     called = {it["function"].strip("_") for it in natives if it["function"] is not None}
     assert called & {"usleep", "poll", "epoll_wait", "select"}, natives
     assert any("libc" in Path(it["library"]).name for it in natives)
+
+
+def test_who_calls_by_ctypes_with_the_gil_is_told_how_to_call_without_it(
+    tmp_path: Path, ungil: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    recording = record(tmp_path, "sleeping", seen)
+    tid = recording.thread("keeping")["tid"]
+    found = [it for it in recording.report["findings"] if it["kind"] == "native-hold"]
+    (finding,) = [it for it in found if it["threads"] == [tid]]
+    assert finding["advice"].startswith("ctypes.PyDLL keeps the GIL while "), finding["advice"]
+    assert "load its library with ctypes.CDLL" in finding["advice"]
+    advice = json.loads(ungil("advise", str(recording.path), "--json").stdout)["advice"]
+    (told,) = [it for it in advice if it["kind"] == "let-go"]
+    assert told["text"].startswith("load libc.so.6 with ctypes.CDLL, which releases the GIL, for ")
+    assert told["action"]["code"].startswith('library = ctypes.CDLL("libc.so.6")')
 
 
 def test_the_trace_file_says_the_same_as_the_recorder(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """One thread keeps the GIL in native code, again and again, while another one wants it.
 
-Usage: native_calls.py match (a regular expression that takes long), construct (an object that takes
-long to make), or waiting (system calls that wait with the GIL). It goes on until its standard input
-ends, and then prints, as JSON, how often each call went wrong. Runs on Python 3.3 and later.
+Usage: native_calls.py match (a regular expression that takes long), array or set (an object that
+takes long to make), waiting (system calls that wait with the GIL), or sleeping (one of these). It
+goes on until its standard input ends, and then prints, as JSON, how often each call went wrong.
+Runs on Python 3.3 and later.
 """
 
 import array
@@ -21,14 +22,19 @@ wrong = {}
 over = threading.Event()
 subject = "a" * 18 + "b"
 numbers = [0] * 4000000
+different = list(range(2000000))
 
 
 def match():
     return re.match("(a+)+$", subject)  # the line to be found
 
 
-def construct():
+def make_array():
     array.array("l", numbers)
+
+
+def make_set():
+    set(different)
 
 
 def match_for_long():
@@ -56,10 +62,15 @@ def wait():
     wait_in("select", 0, None, None, None, timeout)
 
 
+def sleep():
+    wait_in("usleep", 1000 * WAITED_MS)
+
+
 def keep():
-    call = {"match": match, "construct": construct, "waiting": wait}[which]
+    calls = {"match": match, "array": make_array, "set": make_set}
+    calls.update(waiting=wait, sleeping=sleep)
     while not over.is_set():
-        call()
+        calls[which]()
 
 
 def want():

@@ -73,6 +73,8 @@ pub enum Cause {
     BlockedEventLoop,
     /// All threads of a pool are inside of their work, and off the GIL.
     ExhaustedPool,
+    /// Threads wake up again and again to look whether there is something to do.
+    Polling,
     /// A CPU limit stops the process.
     CpuLimit,
     /// The kernel does not run threads that have the GIL.
@@ -153,6 +155,8 @@ pub enum Measure {
     /// How long a thread waits for the GIL when it comes back from a blocking call, on average: of
     /// the threads that suffer. It does not depend on how many calls there are.
     WaitAfterBlockingCall,
+    /// The same for a thousand calls, where nearly all of them return at once.
+    WaitAfterThousandBlockingCalls,
     /// How long they wait for it in each second.
     WaitedPerSecond,
 }
@@ -228,9 +232,10 @@ impl Kind {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::BlockedEventLoop,
         Self::ExhaustedPool,
+        Self::Polling,
         Self::CpuLimit,
         Self::Descheduled,
         Self::Lock,

@@ -129,6 +129,7 @@ impl<'a> Baseline<'a> {
         };
         let range = range.under_other_rules(match self.measure {
             Measure::WaitAfterBlockingCall => WAKE_UP_US / 1e3,
+            Measure::WaitAfterThousandBlockingCalls => WAKE_UP_US,
             Measure::WaitedPerSecond => 0.0,
         });
         let recorded = &self.demand.recorded;
@@ -139,7 +140,9 @@ impl<'a> Baseline<'a> {
         Gain {
             measure: self.measure,
             unit: match self.measure {
-                Measure::WaitAfterBlockingCall => Unit::Milliseconds,
+                Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
+                    Unit::Milliseconds
+                }
                 Measure::WaitedPerSecond => Unit::PerSecond,
             },
             before: self.recorded,
@@ -195,7 +198,9 @@ impl<'a> Baseline<'a> {
 pub fn told(measure: Measure, value: f64) -> String {
     use ungil_trace::analysis::words::length;
     match measure {
-        Measure::WaitAfterBlockingCall => length(value / 1e3),
+        Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
+            length(value / 1e3)
+        }
         Measure::WaitedPerSecond => format!("{} per second", length(value)),
     }
 }
@@ -208,25 +213,31 @@ fn of_those<'a>(figures: &'a Figures, tids: &'a [u32]) -> impl Iterator<Item = &
 /// How many waits the measure is of.
 fn count(figures: &Figures, tids: &[u32], measure: Measure) -> u64 {
     let waits = of_those(figures, tids).map(|thread| match measure {
-        Measure::WaitAfterBlockingCall => thread.returns.count,
+        Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
+            thread.returns.count
+        }
         Measure::WaitedPerSecond => thread.waits.count,
     });
     waits.sum()
 }
 
-/// The measure, of these threads: milliseconds for a blocking call, or seconds for each second.
+/// The measure, of these threads: milliseconds for one or a thousand blocking calls, or seconds for each second.
 fn value(figures: &Figures, tids: &[u32], measure: Measure) -> f64 {
     let threads = of_those(figures, tids);
     match measure {
-        Measure::WaitAfterBlockingCall => {
-            let (sum_us, count) = threads.fold((0.0, 0), |(sum_us, count), thread| {
-                let returns = &thread.returns;
-                (sum_us + returns.mean_us * returns.count as f64, count + returns.count)
-            });
-            if count > 0 { sum_us / count as f64 / 1e3 } else { 0.0 }
-        }
+        Measure::WaitAfterBlockingCall => wait_after_call_us(threads) / 1e3,
+        Measure::WaitAfterThousandBlockingCalls => wait_after_call_us(threads),
         Measure::WaitedPerSecond => {
             threads.map(|thread| thread.waited_s).sum::<f64>() / figures.duration_s.max(1e-9)
         }
     }
+}
+
+/// How long these threads waited after a blocking call, on average.
+fn wait_after_call_us<'a>(threads: impl Iterator<Item = &'a ThreadFigures>) -> f64 {
+    let (sum_us, count) = threads.fold((0.0, 0), |(sum_us, count), thread| {
+        let returns = &thread.returns;
+        (sum_us + returns.mean_us * returns.count as f64, count + returns.count)
+    });
+    if count > 0 { sum_us / count as f64 } else { 0.0 }
 }

@@ -10,6 +10,9 @@ use ungil_trace::report::{Evidence, Finding, GilReport, ProcessReport, Report, T
 /// The GIL is a limit if it is contended for more of the time than this; see the finding `none`.
 pub const LIMIT_SHARE: f64 = 0.2;
 
+/// Calls of which less than this part (of 1) returns late are told of by the thousand.
+const LATE_PART: f64 = 0.1;
+
 /// One GIL at which threads wait, what is wrong there, and who suffers.
 #[derive(Clone, Debug)]
 pub struct Scene<'a> {
@@ -103,10 +106,11 @@ impl<'a> Scene<'a> {
         (Some(self.process.pid), Some(self.gil.gil)) == (finding.pid, finding.gil)
     }
 
-    /// The part (of 1) of what a thread holds in which native code keeps the GIL, of the time for which
-    /// it left requests unanswered. The kernel does not run a thread anywhere in its work.
-    pub fn kept_share(thread: &ThreadReport, unanswered_s: f64) -> f64 {
-        let ran_s = thread.held_s - thread.descheduled.not_run_s;
+    /// The part (of 1) of what threads hold in which native code keeps the GIL, of the time for which
+    /// they left requests unanswered. The kernel does not run a thread anywhere in its work.
+    pub fn kept_share(&self, threads: &[usize], unanswered_s: f64) -> f64 {
+        let threads = threads.iter().map(|&place| self.thread(place));
+        let ran_s: f64 = threads.map(|it| it.held_s - it.descheduled.not_run_s).sum();
         (unanswered_s / ran_s.max(1e-9)).min(1.0)
     }
 
@@ -152,9 +156,13 @@ impl<'a> Scene<'a> {
         group.map(|group| group.pattern).filter(|pattern| !pattern.is_empty())
     }
 
-    /// What gains are told in here.
+    /// What gains are told in here. Where nearly all calls return at once, what one of them waits on
+    /// average sounds like nothing.
     pub fn measure(&self) -> Measure {
         match self.finding.1.evidence {
+            Evidence::Convoy { late, calls, .. } if (late as f64) < LATE_PART * calls as f64 => {
+                Measure::WaitAfterThousandBlockingCalls
+            }
             Evidence::Convoy { .. } => Measure::WaitAfterBlockingCall,
             _ => Measure::WaitedPerSecond,
         }
@@ -166,7 +174,9 @@ impl<'a> Scene<'a> {
         let of = |place: &usize| {
             let thread = self.thread(*place);
             match self.measure() {
-                Measure::WaitAfterBlockingCall => thread.blocking.waited_s,
+                Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
+                    thread.blocking.waited_s
+                }
                 Measure::WaitedPerSecond => thread.waited_s,
             }
         };
@@ -197,6 +207,8 @@ impl<'a> Scene<'a> {
         let others = |not: &[usize]| everyone().filter(|it| !not.contains(it)).collect();
         let (victims, culprits): (Vec<usize>, Option<Vec<usize>>) = match &finding.evidence {
             Evidence::Convoy { culprits, .. } => (named, Some(places(culprits))),
+            // Threads that keep it together wait for one another, too.
+            Evidence::NativeHold { .. } if named.len() > 1 => (everyone().collect(), Some(named)),
             Evidence::Hog { .. } | Evidence::NativeHold { .. } => (others(&named), Some(named)),
             Evidence::Unfair { .. } => {
                 let half = named.len().div_ceil(2);

@@ -45,7 +45,8 @@ fn frame(function: &str, line: u32) -> Frame {
 }
 
 fn native(symbol: &str, method: &str, library: &str) -> NativeFrame {
-    NativeFrame { symbol: symbol.into(), method: method.into(), library: library.into() }
+    let (symbol, method, library) = (symbol.into(), method.into(), library.into());
+    NativeFrame { symbol, method, library, by_ctypes: false }
 }
 
 fn stack(at_ns: u64, frames: Vec<Frame>, native: Option<Vec<NativeFrame>>) -> Record {

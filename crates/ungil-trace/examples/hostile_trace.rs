@@ -97,7 +97,7 @@ fn turn(process: u32, first: u32, waiter: u32, round: u32) -> Vec<Record> {
     let at_ns = MS + u64::from(round) * (HOLD_NS + MS);
     let frames: Vec<_> = (0..3).map(|depth| frame(round + depth)).collect();
     let (function, library) = (name(round + 5), name(round + 9));
-    let native = NativeFrame { symbol: name(round), method: function, library };
+    let native = NativeFrame { symbol: name(round), method: function, library, by_ctypes: false };
     let looked_ns = at_ns + HOLD_NS / 2;
     let doing = Doing::Held { waiters: 1 };
     let ends_ns = at_ns + HOLD_NS;

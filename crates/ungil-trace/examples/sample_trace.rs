@@ -50,6 +50,7 @@ fn records() -> Vec<Record> {
                 symbol: "spin_for".into(),
                 method: "_fast.spin".into(),
                 library: "/srv/app (2)/_fast.so".into(),
+                by_ctypes: false,
             }]),
         },
         Record::Stopped { thread: MAIN, at_ns: 5_000_300, stood_ns: 25_000 },

@@ -375,6 +375,11 @@ pub struct Frame {
     pub line: u32,
 }
 
+/// Stands for the kind of a descriptor where a wait has none and ends by itself within 20 ms.
+pub const SHORT_TIMEOUT: &str = "short timeout";
+/// The same where a call that waits for descriptors was given none, and so sleeps.
+pub const NO_DESCRIPTOR: &str = "nothing";
+
 /// One frame of native code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NativeFrame {
@@ -386,6 +391,8 @@ pub struct NativeFrame {
     pub method: String,
     /// The file that the code is from; empty for code that was made while the program ran.
     pub library: String,
+    /// Whether Python code called it by ctypes.
+    pub by_ctypes: bool,
 }
 
 impl NativeFrame {

@@ -93,8 +93,12 @@ fn other() -> impl Strategy<Value = Record> {
     let frame = (r"[a (\\<>é]{0,9}", r"[a (\\):/]{0,9}", any::<u32>());
     let frame = frame.prop_map(|(function, file, line)| Frame { function, file, line });
     let native = (r"[a (\[<>é=]{0,9}", r"[a.= ]{0,9}", r"[a (\\):/\[]{0,9}");
-    let native =
-        native.prop_map(|(symbol, method, library)| NativeFrame { symbol, method, library });
+    let native = native.prop_map(|(symbol, method, library)| NativeFrame {
+        symbol,
+        method,
+        library,
+        by_ctypes: false,
+    });
     let frames = || vec(frame.clone(), 0..5);
     prop_oneof![
         (0..PROCESSES, any::<u16>(), frames()).prop_map(|(process, number, frames)| {

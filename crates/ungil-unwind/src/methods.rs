@@ -6,7 +6,8 @@
 //! builds without any symbol as well. All of their layouts are the same from Python 3.5 on; those
 //! that limited-API extensions may use cannot change.
 //!
-//! What makes the objects of a type (`tp_new`, `tp_init`) is called by the name of the type.
+//! What makes the objects of a type (`tp_new`, `tp_init`, `tp_vectorcall`) is called by the name of
+//! the type.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -34,10 +35,11 @@ const WORDS: usize = 4;
 const MODULE_NAME: usize = 3;
 const TYPE_NAME: usize = 26;
 /// From the beginning of a type to the pointer to its methods (`tp_methods`), to the type that it
-/// inherits from (`tp_base`), and to what makes its objects (`tp_init`, `tp_new`), in words.
+/// inherits from (`tp_base`), and to what makes its objects (`tp_init`, `tp_new`, and from 3.8 on
+/// `tp_vectorcall`), in words. In older ones the next object begins there, seldom with a function.
 const METHODS: usize = 29;
 const BASE: usize = 32;
-const MAKERS: [usize; 2] = [37, 39];
+const MAKERS: [usize; 3] = [37, 39, 50];
 /// From the pointer to the slots back to the name in a `PyType_Spec`, in words.
 const SPEC_NAME: usize = 3;
 const LONGEST_NAME: usize = 128;
@@ -280,7 +282,7 @@ mod tests {
 
     /// A type that is called by the text at `name`, with its methods at 0x8000 or later.
     fn type_of(name: u64, methods: u64, base: u64, [init, new]: [u64; 2]) -> Vec<u64> {
-        let mut kind = vec![0; 50];
+        let mut kind = vec![0; 51];
         (kind[3], kind[29], kind[32], kind[37], kind[39]) = (name, methods, base, init, new);
         kind
     }
@@ -291,6 +293,9 @@ mod tests {
         let kind = type_of(0x5028, 0x8000, 0, [0x1300, 0x1400]);
         let found = names([&definitions[..], &kind].concat());
         assert_eq!((&*found[&0x1300], &*found[&0x1400]), ("array", "array"));
+        let mut kind = type_of(0x5028, 0x8000, 0, [0, 0]);
+        kind[50] = 0x1500;
+        assert_eq!(names([&definitions[..], &kind].concat())[&0x1500], "array");
         // Slots: (Py_tp_new, ...), (Py_tp_methods, ...), (Py_tp_init, ...).
         let slots = [65, 0x1300, 64, 0x8000, 60, 0x1400, 0, 0x1500];
         let spec = [0x5010, 0, 0, 0x8000 + 8 * 8];

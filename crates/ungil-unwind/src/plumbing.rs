@@ -36,10 +36,21 @@ pub fn allocates(symbol: &str) -> bool {
 
 /// Whether a function calls a function of any library for Python code: ctypes and cffi, with libffi.
 pub fn calls_foreign_code(symbol: &str, library: &str) -> bool {
-    let file = library.rsplit('/').next().unwrap_or(library);
-    ["_ctypes.", "_cffi_backend.", "libffi.", "libffi-"].iter().any(|it| file.starts_with(it))
-        || matches!(stem(symbol), "PyCFuncPtr_call" | "_ctypes_callproc")
+    is_ctypes(symbol, library)
+        || ["_cffi_backend.", "libffi.", "libffi-"]
+            .iter()
+            .any(|it| file_of(library).starts_with(it))
         || stem(symbol).starts_with("ffi_call")
+}
+
+/// Whether a function is one of ctypes.
+pub fn is_ctypes(symbol: &str, library: &str) -> bool {
+    file_of(library).starts_with("_ctypes.")
+        || matches!(stem(symbol), "PyCFuncPtr_call" | "_ctypes_callproc")
+}
+
+fn file_of(library: &str) -> &str {
+    library.rsplit('/').next().unwrap_or(library)
 }
 
 /// Whether a function of PyO3 hands a call on to the function of an extension in Rust.

@@ -8,7 +8,9 @@ use ungil_attach::process::Process;
 
 use crate::module::Function;
 use crate::modules::Modules;
-use crate::plumbing::{allocates, calls_foreign_code, is_plumbing, is_trampoline, makes_object};
+use crate::plumbing::{
+    allocates, calls_foreign_code, is_ctypes, is_plumbing, is_trampoline, makes_object,
+};
 use crate::refusal::Refusal;
 use crate::stopped::{Copied, Stack, stop_and_copy};
 use crate::unwinding::{Way, known_callee, way_to_python};
@@ -35,6 +37,8 @@ pub struct NativeFrame {
     /// The file that the code is from, as the process names it; empty for code that was made while
     /// the program ran.
     pub library: String,
+    /// Whether Python code called it by ctypes.
+    pub by_ctypes: bool,
 }
 
 /// A thread as it was at one moment.
@@ -129,8 +133,10 @@ fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<Nati
     let is_foreign = |it: &Function| {
         calls_foreign_code(&it.name.symbol, &it.library) || is_trampoline(&it.name.symbol)
     };
+    let mut by_ctypes = false;
     if let Some(called) = functions.iter().rposition(|it| !is_foreign(it)) {
-        functions.truncate(called + 1);
+        let mut callers = functions.drain(called + 1..);
+        by_ctypes = callers.any(|it| is_ctypes(&it.name.symbol, &it.library));
     }
     if functions.len() > 2 * MOST_AT_AN_END {
         functions.drain(MOST_AT_AN_END..functions.len() - MOST_AT_AN_END);
@@ -139,8 +145,13 @@ fn called_by_python(mut functions: Vec<Function>, interpreter: &str) -> Vec<Nati
         symbol: name.symbol,
         method: name.method,
         library: library.chars().take(LONGEST_LIBRARY).collect(),
+        by_ctypes: false,
     };
-    functions.into_iter().map(frame).collect()
+    let mut frames: Vec<NativeFrame> = functions.into_iter().map(frame).collect();
+    if let Some(called) = frames.last_mut() {
+        called.by_ctypes = by_ctypes;
+    }
+    frames
 }
 
 /// Where an object is made, if nothing but memory for it is got there, so that no function tells of
@@ -237,9 +248,13 @@ mod tests {
             function("PyCFuncPtr_call", "", "/python"),
         ];
         let all = [&[called][..], &ctypes].concat();
-        assert_eq!(called_by_python(all, "/python").pop().unwrap().symbol, "cblas_dgemm");
+        let frame = called_by_python(all, "/python").pop().unwrap();
+        assert_eq!((&*frame.symbol, frame.by_ctypes), ("cblas_dgemm", true));
         let itself = called_by_python(ctypes[2..].to_vec(), "/python");
         assert_eq!(itself.len(), 2);
+        let cffi = function("", "", "/x/_cffi_backend.cpython-311-x86_64-linux-gnu.so");
+        let called = vec![function("work", "", "/x/libwork.so"), cffi];
+        assert!(!called_by_python(called, "/python").pop().unwrap().by_ctypes);
     }
 
     #[test]

@@ -37,6 +37,8 @@ STYLES: dict[Verdict, str] = {
 ROWS = 20
 FINDINGS = 8
 NARROW, WIDE = 20, 40
+LEAST = 8
+"""How much of a long name stays beside what follows it."""
 
 
 def print_comparison(comparison: Comparison, file: TextIO) -> None:
@@ -73,12 +75,12 @@ def _table(comparison: Comparison, width: int) -> list[RenderableType]:
     drawn.add_column("\nand", overflow="fold")
     cells = WIDE if width >= 120 else NARROW
     gils = {gil.which: gil for gil in comparison.gils}
-    _add(drawn, comparison.total, "all threads", cells)
+    _add(drawn, comparison.total, ("all threads", ""), cells)
     commands = comparison.commands or [None]
     shown = 0
     for command in commands:
         if command is not None:
-            _add(drawn, command, command.name, cells, "bold")
+            _add(drawn, command, (command.name, ""), cells, "bold")
         for row in comparison.groups:
             if command is not None and row.which.command != command.which.command:
                 continue
@@ -87,7 +89,7 @@ def _table(comparison: Comparison, width: int) -> list[RenderableType]:
                 continue
             several = any(gil.command == row.which.command for gil in gils)
             of_gil = f" at GIL {row.which.gil}" if several else ""
-            _add(drawn, row, row.name + at_its_end(row) + of_gil, cells)
+            _add(drawn, row, (row.name, at_its_end(row) + of_gil), cells)
     lines: list[RenderableType] = [drawn]
     if shown > ROWS:
         more = f"and {shown - ROWS:,} more groups of threads, in the JSON and on the page"
@@ -95,12 +97,14 @@ def _table(comparison: Comparison, width: int) -> list[RenderableType]:
     return lines
 
 
-def _add(drawn: Table, row: Row, name: str, cells: int, style: str = "") -> None:
+def _add(drawn: Table, row: Row, named: tuple[str, str], cells: int, style: str = "") -> None:
+    """A row with a name that may be shortened, and what follows it, which may not."""
+    name, end = named
     waited = row.waited
     status = told_status(row.status)
     verdict = Text(status or VERDICTS[waited.verdict], "cyan" if status else STYLES[waited.verdict])
     drawn.add_row(
-        Text(shortened(printable(name) or "(no name)", cells), style),
+        Text(shortened(printable(name) or "(no name)", max(cells - len(end), LEAST)) + end, style),
         Text(amount(waited.metric, waited.before_median) if row.status != "new" else "-"),
         Text(amount(waited.metric, waited.after_median) if row.status != "gone" else "-"),
         Text(changed_by(waited) if not status else ""),

@@ -117,7 +117,7 @@ def _evidence(evidence: Evidence) -> Text:
         case "share":
             shown = f"{value:.0%}"
         case "count":
-            shown = f"{value:,.4g}"
+            shown = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
         case "s" if 0 < value < LEAST_S:
             shown = f"{digits(value * 1e3)} ms" if value >= 1e-3 else f"{digits(value * 1e6)} us"
         case _:

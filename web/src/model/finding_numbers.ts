@@ -27,12 +27,14 @@ export function findingNumbers(
   const sum = (name: keyof Numbers["lanes"]): number =>
     its.reduce((all, lane) => all + (numbers.lanes[name][lane] as number), 0);
   const time = (units: number): string => duration(units * unitNs);
+  // Several threads may have taken that at the same time.
+  const inAll = its.length > 1 ? `summed over ${plural(its.length, "thread")}` : "in total";
   if (!numbers.isExact && finding.kind !== "hog" && finding.kind !== "none") return null;
   switch (finding.kind) {
     case "convoy":
       return {
         cost: sum("lateSum"),
-        words: `${grouped(sum("late"))} of ${grouped(sum("calls"))} calls returned late, ${time(sum("lateSum"))} in total`,
+        words: `${grouped(sum("late"))} of ${grouped(sum("calls"))} calls returned late, ${time(sum("lateSum"))} ${inAll}`,
       };
     case "hog": {
       const others = numbers.waited - sum("waited");

@@ -189,7 +189,7 @@ function oneNumber(finding: Finding): [string, string] {
     const held = finding["held_share"];
     return typeof held === "number" ? [share(held, 1), "of the time held"] : ["0", "waited"];
   }
-  return [seconds(finding.cost_s ?? 0), "waited"];
+  return [seconds(finding.cost_s ?? 0), "waited, summed"];
 }
 
 /** The first clause of a finding's sentence, which names who and what, and the numbers behind it. */

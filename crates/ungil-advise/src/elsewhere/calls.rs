@@ -1,6 +1,6 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
-use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
+use super::sight::{Seen, Sight, Told, at, doing, how_often, in_all, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
 use ungil_trace::report::What;
@@ -30,8 +30,16 @@ pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
             lines.push(line);
         }
     }
-    lines.retain(|line| line.total_s >= LEAST_S.max(PART * sight.busy_s()));
     lines.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
+    // Where threads mostly wait, a look finds one now and then that is on its way to that.
+    let waits: Vec<_> = lines.iter().map(|it| (it.cause, it.frame, it.total_s)).collect();
+    lines.retain(|line| {
+        let waits_there = |(cause, frame, total_s): &(Cause, &String, f64)| {
+            *cause != Cause::Computing && *frame == line.frame && *total_s > line.total_s
+        };
+        let is_on_its_way = line.cause == Cause::Computing && waits.iter().any(waits_there);
+        !is_on_its_way && line.total_s >= LEAST_S.max(PART * sight.busy_s())
+    });
     lines.into_iter().map(|line| line.advice(sight)).collect()
 }
 
@@ -93,9 +101,9 @@ impl<'a> Line<'a> {
             _ => words::count(self.threads.len() as u64, "thread"),
         };
         let text = format!(
-            "{threads} {what} at {} for {} in all{}{got}",
+            "{threads} {what} at {} for {}{}{got}",
             at(worst.off),
-            words::length(total_s),
+            in_all(total_s, self.threads.len()),
             how_often(gaps, samples, longest_ms),
         );
         self.threads.sort_unstable();
@@ -123,7 +131,7 @@ impl<'a> Line<'a> {
                         (gaps + samples) as f64,
                         Unit::Count,
                     ),
-                    sight.evidence(worst, "time of the thread that was there longest", "total_s"),
+                    sight.evidence(worst, "time of the thread that was there longest"),
                 ],
             },
         )

@@ -1,6 +1,6 @@
 //! A pool of connections of which none is free: threads wait until another one gives its back.
 
-use super::sight::{Seen, Sight, Told, how_often, line};
+use super::sight::{Seen, Sight, Told, how_often, in_all, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{is_in, is_of, short};
 use ungil_trace::analysis::words;
@@ -87,12 +87,11 @@ impl<'a> Pool<'a> {
         let gaps = seen.iter().map(|seen| seen.off.gaps).sum();
         let longest_ms = seen.iter().map(|seen| seen.off.longest_ms).fold(0.0, f64::max);
         let text = format!(
-            "a connection pool of {} is exhausted: {} waited for a connection at {} for {} in \
-             all{}",
+            "a connection pool of {} is exhausted: {} waited for a connection at {} for {}{}",
             library.name,
             words::count(threads.len() as u64, "thread"),
             line(worst.off).map_or_else(String::new, |frame| short(frame)),
-            words::length(total_s),
+            in_all(total_s, threads.len()),
             how_often(gaps, looks - gaps, longest_ms),
         );
         let told = Told {
@@ -110,7 +109,7 @@ impl<'a> Pool<'a> {
             evidence: vec![
                 Evidence::made("time of all threads there, summed", total_s, Unit::Seconds),
                 Evidence::made("looks that found a thread there", looks as f64, Unit::Count),
-                sight.evidence(worst, "time of the thread that was there longest", "total_s"),
+                sight.evidence(worst, "time of the thread that was there longest"),
             ],
         };
         sight.not_the_gil(Cause::ExhaustedPool, &threads, told)

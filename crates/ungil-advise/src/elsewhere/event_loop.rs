@@ -1,7 +1,7 @@
 //! A call that blocks, made by the thread of an event loop: nothing else of that loop runs meanwhile.
 
 use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
-use crate::advice::{Advice, Cause, Sure};
+use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::short;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
@@ -15,44 +15,92 @@ const LEAST_S: f64 = 0.05;
 /// and so many looks found the thread there: one may stand for many gaps in which it did other things.
 const LEAST_LOOKS: u64 = 3;
 
-/// The worst such line of each thread that has one.
-pub fn find(sight: &Sight) -> Option<Advice> {
-    let blocks = |seen: &Seen| seen.off.on_event_loop && line(seen.off).is_some();
-    let matters = |seen: &Seen| {
-        seen.off.longest_ms >= SLOW_MS
-            || (seen.off.total_s > LEAST_S.max(PART * sight.busy_s())
-                && seen.off.gaps + seen.off.samples >= LEAST_LOOKS)
-    };
-    let all = sight.seen().filter(blocks).filter(matters);
-    let worst = all.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s))?;
-    let off = worst.off;
-    let name = &sight.thread(worst.thread).name;
-    let text = format!(
-        "a call blocks the event loop of thread {name}: {} {} for {}{}",
-        at(off),
-        doing(off),
-        words::length(off.total_s),
-        how_often(off.gaps, off.samples, off.longest_ms),
-    );
-    Some(sight.not_the_gil(
-        Cause::BlockedEventLoop,
-        &[worst.thread],
-        Told {
+/// Lines told at most.
+const TOLD: usize = 2;
+
+/// The worst such lines, worst first.
+pub fn find(sight: &Sight) -> Vec<Advice> {
+    let mut lines: Vec<Line> = Vec::new();
+    for seen in sight.seen().filter(|seen| seen.off.on_event_loop) {
+        let Some(frame) = line(seen.off) else { continue };
+        let is_it = |it: &Line| (it.worst.thread, it.frame) == (seen.thread, frame);
+        match lines.iter_mut().find(|it| is_it(it)) {
+            Some(line) => line.add(seen),
+            None => lines.push(Line::of(frame, seen)),
+        }
+    }
+    lines.retain(|line| line.matters(sight));
+    lines.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
+    lines.truncate(TOLD);
+    lines.into_iter().map(|line| line.advice(sight)).collect()
+}
+
+/// A line that blocks the loop of a thread.
+struct Line<'a> {
+    frame: &'a String,
+    /// What it did there for longest.
+    worst: Seen<'a>,
+    total_s: f64,
+    gaps: u64,
+    samples: u64,
+    longest_ms: f64,
+}
+
+impl<'a> Line<'a> {
+    fn of(frame: &'a String, worst: Seen<'a>) -> Self {
+        let OffGil { total_s, gaps, samples, longest_ms, .. } = *worst.off;
+        Self { frame, worst, total_s, gaps, samples, longest_ms }
+    }
+
+    fn add(&mut self, seen: Seen<'a>) {
+        self.total_s += seen.off.total_s;
+        self.gaps += seen.off.gaps;
+        self.samples += seen.off.samples;
+        self.longest_ms = self.longest_ms.max(seen.off.longest_ms);
+        if seen.off.total_s > self.worst.off.total_s {
+            self.worst = seen;
+        }
+    }
+
+    fn matters(&self, sight: &Sight) -> bool {
+        self.longest_ms >= SLOW_MS
+            || (self.total_s > LEAST_S.max(PART * sight.busy_s())
+                && self.gaps + self.samples >= LEAST_LOOKS)
+    }
+
+    fn advice(self, sight: &Sight) -> Advice {
+        let Self { frame, worst, total_s, gaps, samples, longest_ms } = self;
+        let off = worst.off;
+        let name = &sight.thread(worst.thread).name;
+        let text = format!(
+            "a call blocks the event loop of thread {name}: {} {} for {}{}",
+            at(off),
+            doing(off),
+            words::length(total_s),
+            how_often(gaps, samples, longest_ms),
+        );
+        let looks = (gaps + samples) as f64;
+        let made = |what: &str, value, unit| Evidence::made(what, value, unit);
+        let mut evidence = vec![
+            made("time in such calls", total_s, Unit::Seconds),
+            made("looks that found one", looks, Unit::Count),
+        ];
+        // Of those that are over sooner, no length is known.
+        if gaps > 0 {
+            evidence.push(made("longest of them", longest_ms, Unit::Milliseconds));
+        }
+        sight.not_the_gil(Cause::BlockedEventLoop, &[worst.thread], Told {
             text,
-            frame: line(off).cloned(),
+            frame: Some(frame.clone()),
             code: Some(code(off).to_owned()),
             sure: Sure::High,
             because: format!(
                 "in these gaps, looks found the thread in {}, which the loop's own code had called",
-                line(off).map_or_else(String::new, |frame| short(frame))
+                short(frame)
             ),
-            evidence: vec![
-                sight.evidence(worst, "long blocking calls", "gaps"),
-                sight.evidence(worst, "time in them", "total_s"),
-                sight.evidence(worst, "longest of them", "longest_ms"),
-            ],
-        },
-    ))
+            evidence,
+        })
+    }
 }
 
 fn code(off: &OffGil) -> &'static str {

@@ -5,6 +5,7 @@ mod sight;
 mod event_loop;
 mod connections;
 mod pool;
+mod polling;
 mod kernel;
 mod processes;
 mod calls;
@@ -26,6 +27,7 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
         found.extend(event_loop::find(&sight));
         found.extend(connections::find(&sight));
         found.extend(pool::find(&sight));
+        found.extend(polling::find(&sight));
     }
     if !gil_is_limit {
         let computing = processes::computing(report);

@@ -4,6 +4,7 @@ use super::sight::Sight;
 use crate::advice::{Action, Advice, Cause, Confidence, Kind, Subject, Sure};
 use crate::advice::{Evidence, Unit};
 use crate::place::finding_key;
+use std::collections::BTreeMap;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{Evidence as Found, Finding, Report};
 
@@ -49,7 +50,7 @@ pub fn say(report: &Report) -> Advice {
     Advice {
         kind: Kind::NotTheGil,
         cause: Some(Cause::Unknown),
-        text: format!("{what}: {text}"),
+        text: format!("{what}: {}", without_verdict(text)),
         subject: Subject {
             pid: finding.and_then(|it| it.pid),
             gil: finding.and_then(|it| it.gil),
@@ -60,6 +61,14 @@ pub fn say(report: &Report) -> Advice {
         confidence: confidence(report, recorded),
         evidence,
         same_as: None,
+    }
+}
+
+/// What a finding says without that nothing is wrong, which was said.
+fn without_verdict(text: &str) -> String {
+    match text.strip_prefix("nothing wrong with ") {
+        Some(of_gil) => of_gil.replacen(": it was held", " was held", 1),
+        None => text.strip_prefix("nothing wrong: ").unwrap_or(text).to_owned(),
     }
 }
 
@@ -117,14 +126,31 @@ fn without_gil(report: &Report, finding: &Finding) -> Option<Advice> {
 /// The part (of 1) of the time of all threads of which nothing is known: they were off the GIL, and
 /// no look has found them there.
 fn unseen(report: &Report) -> f64 {
-    let (mut lived_s, mut known_s) = (0.0, 0.0);
+    let mut threads: BTreeMap<(u32, u32), Seen> = BTreeMap::new();
     for sight in Sight::all(report) {
+        let mut here: BTreeMap<u32, Seen> = BTreeMap::new();
         for thread in &sight.gil.threads {
-            let life_s = sight.life_s(thread);
             let off_s: f64 = thread.off_gil.iter().map(|off| off.total_s).sum();
-            lived_s += life_s;
-            known_s += (thread.held_s + thread.waited_s + off_s).min(life_s);
+            // The kernel gives the id of a thread that has ended to another one.
+            let seen = here.entry(thread.tid).or_default();
+            seen.lived_s += sight.life_s(thread);
+            seen.known_s += thread.held_s + thread.waited_s + off_s;
+        }
+        for (tid, Seen { lived_s, known_s }) in here {
+            // A thread has one life, however many interpreters it serves, each with a GIL.
+            let seen = threads.entry((sight.process.pid, tid)).or_default();
+            seen.lived_s = seen.lived_s.max(lived_s);
+            seen.known_s += known_s;
         }
     }
+    let lived_s: f64 = threads.values().map(|it| it.lived_s).sum();
+    let known_s: f64 = threads.values().map(|it| it.known_s.min(it.lived_s)).sum();
     if lived_s > 0.0 { 1.0 - known_s / lived_s } else { 1.0 }
+}
+
+/// How long a thread lived, and for how long of that it is known what it did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    lived_s: f64,
+    known_s: f64,
 }

@@ -131,7 +131,7 @@ impl<'a> Pool<'a> {
             .filter(|seen| waits_for_result(seen.off) && !self.threads.contains(&seen.thread));
         let waiting = waiting.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s));
         if let Some(seen) = waiting {
-            evidence.push(sight.evidence(seen, "another thread waited for a result", "total_s"));
+            evidence.push(sight.evidence(seen, "another thread waited for a result"));
         }
         let (sure, who) = if self.waits_for_results() {
             (Sure::Medium, ", nor who works on what they wait for")
@@ -222,8 +222,10 @@ impl<'a> Pool<'a> {
             1 => ("only thread".to_owned(), "it"),
             many => (words::count(many as u64, "thread"), "they"),
         };
+        let summed = if self.threads.len() > 1 { ", summed over them" } else { "" };
         format!(
-            "its {threads} waited for work for only {}; instead {they} {} at {}, {} in {} in all",
+            "its {threads} waited for work for only {}{summed}; instead {they} {} at {}, {} in {} in \
+             all",
             words::part(self.idle_s, self.known_s),
             doing(self.worst.off),
             at(self.worst.off),
@@ -239,7 +241,7 @@ impl<'a> Pool<'a> {
             made("observed time of its threads, summed", self.known_s),
             made("lifetime of its threads, summed", self.lived_s),
             made("time that they waited for work, summed", self.idle_s),
-            sight.evidence(self.worst, "time of the thread that was there longest", "total_s"),
+            sight.evidence(self.worst, "time of the thread that was there longest"),
         ]
     }
 }

@@ -62,15 +62,11 @@ impl<'a> Sight<'a> {
         (end_s - thread.started_s).max(1e-9)
     }
 
-    /// A number of what a thread did off the GIL.
-    pub fn evidence(&self, seen: Seen, what: &str, key: &str) -> Evidence {
-        let pointer = self.place.thread_key(seen.thread, &format!("off_gil/{}/{key}", seen.number));
-        let (value, unit) = match key {
-            "gaps" => (seen.off.gaps as f64, Unit::Count),
-            "longest_ms" => (seen.off.longest_ms, Unit::Milliseconds),
-            _ => (seen.off.total_s, Unit::Seconds),
-        };
-        Evidence::at(what, value, unit, pointer)
+    /// For how long a thread did something off the GIL.
+    pub fn evidence(&self, seen: Seen, what: &str) -> Evidence {
+        let key = format!("off_gil/{}/total_s", seen.number);
+        let pointer = self.place.thread_key(seen.thread, &key);
+        Evidence::at(what, seen.off.total_s, Unit::Seconds, pointer)
     }
 
     /// How busy the GIL was meanwhile.
@@ -169,6 +165,14 @@ pub fn how_often(gaps: u64, samples: u64, longest_ms: f64) -> String {
     match gaps {
         0 => format!(" in {looks}"),
         _ => format!(" in {looks}, the longest {}", words::length(longest_ms / 1e3)),
+    }
+}
+
+/// ` in all`, or of several threads ` summed over them`, behind a length.
+pub fn in_all(total_s: f64, threads: usize) -> String {
+    match threads {
+        1 => format!("{} in all", words::length(total_s)),
+        _ => words::summed(total_s, threads as u64),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
-use crate::scene::Scene;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{Evidence as Found, Finding};
 
@@ -14,14 +13,14 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let Found::NativeHold { user_frame, frame, unanswered_s, holds, .. } = &finding.evidence else {
         return None;
     };
-    let culprit = scene.gil.threads.iter().find(|it| finding.threads.contains(&it.tid))?;
-    let kept = Scene::kept_share(culprit, *unanswered_s);
-    let tids = [culprit.tid];
+    let place = |tid: &u32| scene.gil.threads.iter().position(|it| it.tid == *tid);
+    let culprits: Vec<usize> = finding.threads.iter().filter_map(place).collect();
+    let kept = scene.kept_share(&culprits, *unanswered_s);
+    let tids = scene.tids(&culprits);
     let rests_on = "it assumes that collections then cost next to nothing";
     let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, rests_on);
     let becomes = becomes(gain.as_ref());
-    let place = scene.gil.threads.iter().position(|it| it.tid == culprit.tid)?;
-    let mut subject = scene.subject(&[place]);
+    let mut subject = scene.subject(&culprits);
     subject.function = user_frame.clone().or_else(|| frame.clone());
     Some(Advice {
         kind: Kind::FewerCollections,

@@ -1,31 +1,30 @@
-//! Compiled code of the user's own that could let go of the GIL.
+//! Compiled code that could let go of the GIL: the user's own, or what the user's code calls by
+//! ctypes.
 
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::functions::short;
-use crate::scene::Scene;
 use ungil_trace::analysis::words;
 use ungil_trace::origin::Origin;
-use ungil_trace::report::Evidence as Found;
+use ungil_trace::report::{Evidence as Found, NativeReport};
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
-    let Found::NativeHold { frame, user_frame, unanswered_s, .. } = &scene.finding.1.evidence
+    let Found::NativeHold { frame, user_frame, unanswered_s, native, .. } =
+        &scene.finding.1.evidence
     else {
         return None;
     };
-    let libraries = &scene.process.libraries;
     let is_users = frame.as_deref().is_none_or(|it| Origin::of(file_of(it)) == Origin::User);
-    let (&culprit, false) = (scene.culprits.first()?, libraries.is_empty() || !is_users) else {
-        return None;
+    scene.culprits.first().filter(|_| is_users)?;
+    let Way { what, code, assumes } = match native.as_ref().filter(|it| it.is_kept_by_ctypes()) {
+        Some(native) => by_ctypes(native),
+        None => in_own(scene.process.libraries.first()?),
     };
-    let kept = Scene::kept_share(scene.thread(culprit), *unanswered_s);
+    let kept = scene.kept_share(&scene.culprits, *unanswered_s);
     let tids = scene.tids(&scene.culprits);
-    let rests_on = "it assumes that the call goes into that library, and needs no Python object \
-                    while it computes";
-    let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, rests_on);
+    let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, assumes);
     let becomes = becomes(gain.as_ref());
-    let library = libraries[0].rsplit('/').next().unwrap_or(&libraries[0]);
     let called =
         frame.as_deref().map_or_else(String::new, |it| format!(" called at {}", short(it)));
     let mut subject = scene.subject(&scene.culprits);
@@ -34,21 +33,52 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::LetGo,
         cause: None,
         text: format!(
-            "release the GIL in your own {library}{called}, which kept it for {}{}{becomes}",
+            "{what}{called}, which kept it for {}{}{becomes}",
             words::length(*unanswered_s),
             scene.of_which(ward.report),
         ),
         subject,
-        action: Action::code(
-            "Py_BEGIN_ALLOW_THREADS /* compute */ Py_END_ALLOW_THREADS\n\
-             # Cython: with nogil; pybind11: py::gil_scoped_release; PyO3: py.detach(); ctypes: \
-             CDLL instead of PyDLL",
-        ),
+        action: Action::code(code),
         gain,
         confidence,
         evidence: ward.evidence(),
         same_as: None,
     })
+}
+
+/// How a function lets go of the GIL.
+struct Way {
+    what: String,
+    code: String,
+    /// What its prediction assumes.
+    assumes: &'static str,
+}
+
+/// A call by ctypes, which decides by the class of the library whether it lets go.
+fn by_ctypes(native: &NativeReport) -> Way {
+    let library = native.library.rsplit('/').next().unwrap_or(&native.library);
+    let function = native.function.as_deref().unwrap_or("the function");
+    Way {
+        what: format!("load {library} with ctypes.CDLL, which releases the GIL, for {function}"),
+        code: format!(
+            "library = ctypes.CDLL(\"{library}\")  # instead of ctypes.PyDLL, which keeps the GIL"
+        ),
+        assumes: "it assumes that the function needs no Python object",
+    }
+}
+
+/// A call into a library of the user's own.
+fn in_own(library: &str) -> Way {
+    let library = library.rsplit('/').next().unwrap_or(library);
+    Way {
+        what: format!("release the GIL in your own {library}"),
+        code: "Py_BEGIN_ALLOW_THREADS /* compute */ Py_END_ALLOW_THREADS\n\
+               # Cython: with nogil; pybind11: py::gil_scoped_release; PyO3: py.detach(); ctypes: \
+               CDLL instead of PyDLL"
+            .to_owned(),
+        assumes: "it assumes that the call goes into that library, and needs no Python object \
+                  while it computes",
+    }
 }
 
 /// The file in `function (file:line)`.

@@ -159,6 +159,7 @@ fn becomes(gain: Option<&Gain>) -> String {
     let Some(gain) = gain else { return String::new() };
     let what = match gain.measure {
         Measure::WaitAfterBlockingCall => "the wait after a blocking call",
+        Measure::WaitAfterThousandBlockingCalls => "the wait after 1,000 blocking calls",
         Measure::WaitedPerSecond => "the time that threads wait",
     };
     let told = |value| crate::predicted::told(gain.measure, value);

@@ -58,7 +58,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             ));
             let frame =
                 held.function.frame.clone().unwrap_or_else(|| held.function.function.clone());
-            let what = short(&frame);
+            let what = match short(&frame).strip_prefix("<module> (") {
+                Some(place) => format!("the code at {}", place.trim_end_matches(')')),
+                None => short(&frame),
+            };
             subject.function = Some(frame);
             (what, Some(code(name(held.function))))
         }

@@ -25,6 +25,32 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
     assert_eq!(advice.confidence.level, Sure::High);
 }
 
+#[test]
+fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
+    let mut story = Story::of(&["MainThread"]);
+    let save = ["save app.py", BASE];
+    for (round, call) in (0..).zip([("fsync", "file"), ("computing", "")].repeat(5)) {
+        for (line, stack) in [(0, &save[..]), (1, &["rank app.py", BASE])] {
+            let at_ns = (2 * round + line) * 121 * MS;
+            story.acquire(at_ns, 0);
+            story.release(at_ns + MS / 2, 0);
+            if line == 0 || round % 2 == 0 {
+                story.off(at_ns + 110 * MS, 0, call, stack);
+            }
+        }
+    }
+    story.acquire(20 * 121 * MS, 0);
+    let told = story.end(2_430 * MS);
+    let said: Vec<_> = told.advised.advice.iter().map(|it| (it.cause, it.text.clone())).collect();
+    let [(first, of_save), (second, of_rank)] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((*first, *second), (Some(Cause::BlockedEventLoop), Some(Cause::BlockedEventLoop)));
+    assert!(
+        of_save.contains("save (app.py:7)") && of_save.contains("for 1.21 s in 10 looks"),
+        "{of_save}"
+    );
+    assert!(of_rank.contains("rank (app.py:7)") && of_rank.contains("in 5 looks"), "{of_rank}");
+}
+
 /// A convoy of 2 s, after whose end other threads are in this call ten times for 150 ms each.
 fn convoy_and(threads: &[&'static str], innermost: &str, outermost: &str, looks: u64) -> Told {
     let mut story = Story::convoy_of(threads);
@@ -84,7 +110,7 @@ fn a_loop_that_waits_for_something_to_do_is_no_cause() {
     let told = story.end(1_600 * MS);
     let advice = first(&told);
     assert_eq!(advice.cause, Some(Cause::Unknown));
-    assert!(advice.text.starts_with("nothing to gain here: nothing wrong"), "{}", advice.text);
+    assert!(advice.text.starts_with("nothing to gain here: the GIL was held"), "{}", advice.text);
     assert_eq!(advice.confidence.level, Sure::High);
 }
 
@@ -96,7 +122,7 @@ fn a_loop_that_looks_find_as_it_wakes_up_to_poll_again_is_no_cause() {
     let told = story.end(1_100 * MS);
     let advice = first(&told);
     assert_eq!(advice.cause, Some(Cause::Unknown));
-    assert!(advice.text.starts_with("nothing to gain here: nothing wrong"), "{}", advice.text);
+    assert!(advice.text.starts_with("nothing to gain here: the GIL was held"), "{}", advice.text);
 }
 
 /// What is told of a loop that runs callbacks which sleep for 20 ms, of which so many are sampled.
@@ -190,6 +216,25 @@ fn each_thing_that_threads_wait_for_is_a_cause_of_its_own() {
 }
 
 #[test]
+fn a_thread_that_is_found_on_its_way_to_sleep_does_not_compute() {
+    let causes = |sleeps: u64| {
+        let mut story = Story::of(&["MainThread", "napper"]);
+        for round in 0..10 {
+            let at_ns = round * 151 * MS;
+            story.acquire(at_ns, 1);
+            story.release(at_ns + MS / 2, 1);
+            let call = if round < sleeps { "clock_nanosleep" } else { "computing" };
+            story.off(at_ns + 75 * MS, 1, (call, ""), &["nap app.py"]);
+        }
+        story.acquire(1_510 * MS, 1);
+        let told = story.end(1_520 * MS);
+        told.advised.advice.iter().map(|it| it.cause).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(7), [Some(Cause::Sleep)]);
+    assert_eq!(causes(3), [Some(Cause::Computing), Some(Cause::Sleep)]);
+}
+
+#[test]
 fn where_most_was_not_seen_that_is_said() {
     let mut story = Story::of(&["MainThread"]);
     for round in 0..200 {
@@ -200,6 +245,26 @@ fn where_most_was_not_seen_that_is_said() {
     let confidence = &first(&told).confidence;
     assert_eq!(confidence.level, Sure::Medium);
     assert!(confidence.because.contains("90 % of their time"), "{}", confidence.because);
+}
+
+#[test]
+fn a_thread_that_uses_several_gils_has_one_life() {
+    let mut story = Story::of(&["MainThread", "napper"]);
+    for thread in 0..2 {
+        off(&mut story, thread, 15 * MS, ("futex", ""), &["wait ~threading.py", "work app.py"]);
+    }
+    let mut report = story.end(190 * MS).report;
+    let because = |report: &Report| advise(report, &[]).advice[0].confidence.because.clone();
+    let seen = because(&report);
+    assert!(seen.contains("found no line that took long"), "{seen}");
+    // In a sub-interpreter nobody looked at it.
+    let mut sub = report.processes[0].gils[0].clone();
+    sub.gil = 1;
+    for thread in &mut sub.threads {
+        thread.off_gil.clear();
+    }
+    report.processes[0].gils.push(sub);
+    assert_eq!(because(&report), seen);
 }
 
 #[test]
@@ -244,7 +309,7 @@ fn a_thread_that_runs_without_a_gil_is_not_told_to_be_off_it() {
     let [advice] = &told.advised.advice[..] else { panic!("{:?}", told.advised.advice) };
     assert_eq!(
         advice.text,
-        "nothing to gain here: nothing wrong: this Python is free-threaded, and its GIL was off; \
+        "nothing to gain here: this Python is free-threaded, and its GIL was off; \
          no thread slept for others for more than 1 ms in all"
     );
     assert_eq!(advice.confidence.level, Sure::Medium);

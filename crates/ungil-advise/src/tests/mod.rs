@@ -3,5 +3,6 @@
 pub mod story;
 mod remedies;
 mod elsewhere;
+mod polling;
 mod pools;
 mod schema;

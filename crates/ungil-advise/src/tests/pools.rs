@@ -116,7 +116,7 @@ fn a_pool_that_computes_is_not_told_to_get_more_threads() {
     let [advice] = &told.advised.advice[..] else { panic!("{:?}", texts(&told)) };
     assert_eq!((advice.cause, &advice.action.code), (Some(Cause::Computing), &None));
     let begins = "it is not the GIL: the pool of pool_0 computes: its 2 threads waited for work for \
-                  only 0 of 3.02 s; instead they ran without the GIL";
+                  only 0 of 3.02 s, summed over them; instead they ran without the GIL";
     assert!(advice.text.starts_with(begins), "{}", advice.text);
     let says = "they kept 2.0 processors busy on average, so more threads help only if more than \
                 these are free";
@@ -202,7 +202,7 @@ fn a_pool_of_connections_is_exhausted_if_threads_wait_for_one() {
     assert_eq!(advice.subject.function.as_deref(), Some("query (app.py:7)"));
     assert_eq!(advice.subject.thread_group.as_deref(), Some("web-*"));
     let expected = "a connection pool of SQLAlchemy is exhausted: 2 threads waited for a \
-                    connection at query (app.py:7) for 3.01 s in all in 20 looks, the longest 150 ms";
+                    connection at query (app.py:7) for 3.01 s summed over them in 20 looks, the longest 150 ms";
     assert!(advice.text.contains(expected), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().contains("pool_size="));
 }

@@ -22,6 +22,16 @@ fn against_a_convoy_a_policy_comes_first_and_everything_has_its_command_or_code(
 }
 
 #[test]
+fn where_most_calls_return_at_once_the_gain_is_told_for_a_thousand_of_them() {
+    let told = Story::convoy_with(&[], 20).end(2_000 * MS);
+    let advice = &told.advised.advice[0];
+    let gain = advice.gain.as_ref().unwrap();
+    assert_eq!(gain.measure, Measure::WaitAfterThousandBlockingCalls);
+    assert!((gain.before - 5_020.0 / 21.0).abs() < 5.0, "{}", gain.before);
+    assert!(advice.text.contains("the wait after 1,000 blocking calls"), "{}", advice.text);
+}
+
+#[test]
 fn a_prediction_from_a_trace_with_lost_events_is_not_sure_and_says_so() {
     let mut story = Story::convoy();
     story.lost(1, 7);

@@ -138,8 +138,8 @@ impl Story {
     pub fn native(&mut self, at_ns: u64, thread: u32, symbols: &[&str]) {
         let frame = |symbol: &&str| NativeFrame {
             symbol: (*symbol).to_owned(),
-            method: String::new(),
             library: "/usr/lib/libpython3.13.so.1.0".to_owned(),
+            ..NativeFrame::default()
         };
         let native = Some(symbols.iter().map(frame).collect());
         let frames =
@@ -183,6 +183,11 @@ impl Story {
 
     /// The same in a process that has other threads, too.
     pub fn convoy_of(others: &[&'static str]) -> Self {
+        Self::convoy_with(others, 0)
+    }
+
+    /// The same, where each late call is followed by so many that return at once.
+    pub fn convoy_with(others: &[&'static str], quick: u64) -> Self {
         let names = [&["MainThread", "builder"], others].concat();
         let mut story = Self::of(&names);
         story.acquire(0, 1);
@@ -195,6 +200,10 @@ impl Story {
             }
             story.forced(at_ns + 5 * MS + 10_000, 1);
             story.acquire(at_ns + 5 * MS + 20_000, 0);
+            for call in 0..quick {
+                story.release(at_ns + 5 * MS + 21_000 + 200 * call, 0);
+                story.acquire(at_ns + 5 * MS + 21_100 + 200 * call, 0);
+            }
             story.wait(at_ns + 5 * MS + 30_000, 1);
             story.release(at_ns + 5 * MS + 200_000, 0);
             story.acquire(at_ns + 5 * MS + 220_000, 1);

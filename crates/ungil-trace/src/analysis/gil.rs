@@ -328,7 +328,8 @@ impl Gil {
         if end == End::Cut {
             seat.cut_holds.add(length_ns);
         }
-        let run_time = hold.run_time(&mut seat.counts, end_ns);
+        let known = hold.run_time(&mut seat.counts, end_ns);
+        let run_time = known.with_stops(hold.samples.stood_ns(), length_ns);
         if let Some(thread) = seat.thread.filter(|_| self.ended.is_some()) {
             self.tell_hold(&hold, thread, past.start_ns, end_ns, end, run_time);
         }
@@ -339,7 +340,7 @@ impl Gil {
             descheduled.add(ns, part(waited_ns, ns, length_ns));
         }
         if length_ns >= blame_ns {
-            self.keep_long_hold(hold, end_ns, end, run_time, blame_ns);
+            self.keep_long_hold(hold, end_ns, end, known, blame_ns);
         }
         if self.history.is_full() {
             self.trim_history();

@@ -2,7 +2,7 @@
 
 use super::history::Past;
 use super::kernel_counts::KernelCounts;
-use super::run_time::{Ran, RunTime, Stops, not_run_most, run_time};
+use super::run_time::{Ran, RunTime, not_run_most, run_time};
 use super::samples::Samples;
 use super::seat::Wait;
 use crate::record::KernelCount;
@@ -180,10 +180,11 @@ impl Hold {
         if self.ran.is_none() && self.counts.is_empty() {
             return RunTime::default();
         }
-        let stood_ns = self.samples.stood_ns();
-        let stops = Stops { stood_ns, only: stood_ns > 0 && self.asleep.is_none() };
-        let known = run_time([self.began_ns, end_ns], self.ran, stops, before, &self.counts)
+        let mut known = run_time([self.began_ns, end_ns], self.ran, before, &self.counts)
             .after(self.since_ns - self.began_ns, end_ns - self.since_ns);
+        if self.asleep.is_some() {
+            known.awake_ns = None;
+        }
         before.append(std::mem::take(&mut self.counts));
         known
     }

@@ -82,8 +82,10 @@ impl Looks {
     pub(super) fn end_gap(&mut self, ns: u64) {
         let Gap { sampled, told } = std::mem::take(&mut self.gap);
         if let Some(Found(place)) = told {
+            self.short.tell(ns);
             if let Some(place) = place.and_then(|place| self.places.get_mut(place)) {
                 place.gaps.add(ns);
+                place.sampled.tell(ns);
             }
         } else {
             self.short.add(ns);
@@ -117,7 +119,7 @@ impl Looks {
         let users = frames.iter().find(|frame| is_users(frame)).map(line_of);
         let is_it = |place: &Place| {
             (place.what, place.on_event_loop) == (what, on_event_loop)
-                && place.call == call
+                && (place.call == call && place.on == on)
                 && place.stack.first() == innermost.as_ref()
                 && place.user_frame == users
         };

@@ -21,6 +21,7 @@ pub(super) struct Natives {
 struct Called {
     function: Place,
     count: u64,
+    by_ctypes: bool,
     /// The functions that were running.
     innermost: Vec<(Place, u64)>,
     stack: Vec<String>,
@@ -52,7 +53,9 @@ impl Natives {
                 return;
             }
             let stack = shortened(frames);
-            self.called.push(Called { function, count: 0, innermost: Vec::new(), stack });
+            let by_ctypes = outermost.by_ctypes;
+            let innermost = Vec::new();
+            self.called.push(Called { function, count: 0, by_ctypes, innermost, stack });
         }
         let called = &mut self.called[index];
         called.count += 1;
@@ -91,6 +94,7 @@ impl Natives {
             innermost_library,
             samples: called.count,
             looks: self.looks,
+            by_ctypes: called.by_ctypes,
             stack: called.stack.clone(),
         })
     }
@@ -106,7 +110,7 @@ fn shortened(frames: &[NativeFrame]) -> Vec<String> {
 }
 
 /// A frame as the report shows it.
-fn line_of(NativeFrame { symbol, method, library }: &NativeFrame) -> String {
+fn line_of(NativeFrame { symbol, method, library, .. }: &NativeFrame) -> String {
     match (symbol.as_str(), method.as_str()) {
         ("", "") => format!("? [{library}]"),
         (name, "") | ("", name) => format!("{name} [{library}]"),
@@ -119,7 +123,8 @@ mod tests {
     use super::*;
 
     fn frame(symbol: &str, library: &str) -> NativeFrame {
-        NativeFrame { symbol: symbol.into(), method: String::new(), library: library.into() }
+        let (symbol, library) = (symbol.into(), library.into());
+        NativeFrame { symbol, library, ..NativeFrame::default() }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A call alone does not tell: a worker without work and a thread that wants a lock sleep in the
 //! same one (`futex`). The innermost frames do, as long as they are code of Python's own.
 
-use crate::record::Frame;
+use crate::record::{Frame, NO_DESCRIPTOR};
 use crate::report::What;
 
 /// Calls that wait until one of some descriptors is ready.
@@ -179,6 +179,7 @@ fn of_call(call: &str, on: &str) -> What {
             _ => What::Descriptor,
         },
         call if POLLS.contains(&call) => match on {
+            NO_DESCRIPTOR => What::Sleep,
             "socket" => What::Network,
             _ => What::Descriptor,
         },
@@ -304,6 +305,12 @@ mod tests {
         assert_eq!(what("futex", "", &frames(&get)), (What::Thread, false));
         let queue = ["wait ~threading.py", "handler_thread /x/site-packages/waitress/task.py"];
         assert_eq!(what("futex", "", &frames(&queue)), (What::Idle, false));
+    }
+
+    #[test]
+    fn who_selects_from_nothing_sleeps() {
+        assert_eq!(what("select", "nothing", &frames(&["nap app.py"])), (What::Sleep, false));
+        assert_eq!(what("select", "", &frames(&["nap app.py"])), (What::Descriptor, false));
     }
 
     #[test]

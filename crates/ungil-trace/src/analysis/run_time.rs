@@ -25,14 +25,6 @@ pub(super) struct Ran {
     pub(super) blocked: bool,
 }
 
-/// For how long ungil had stopped the holder, at most, and whether that is the only way in which it
-/// was seen to block.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stops {
-    pub(super) stood_ns: u64,
-    pub(super) only: bool,
-}
-
 /// KernelCounts by when they were made.
 #[derive(Clone, Copy)]
 struct Around {
@@ -59,6 +51,9 @@ pub(super) struct RunTime {
     pub(super) not_run_least_ns: u64,
     /// and at most; 0 also if nothing is known.
     pub(super) not_run_most_ns: u64,
+    /// For how long the thread did not run although nobody saw it asleep, so that stops may be all
+    /// that it blocked for.
+    pub(super) awake_ns: Option<u64>,
 }
 
 impl RunTime {
@@ -72,16 +67,27 @@ impl RunTime {
             not_run_ns: None,
             not_run_least_ns: self.not_run_least_ns.saturating_sub(cut_ns),
             not_run_most_ns: self.not_run_most_ns.min(rest_ns),
+            awake_ns: None,
         }
+    }
+
+    /// The same of a hold of that length, if ungil had stopped the holder for so long, at most. That
+    /// may be told after the hold.
+    pub(super) fn with_stops(self, stood_ns: u64, length_ns: u64) -> Self {
+        let Some(awake_ns) = self.awake_ns.filter(|_| stood_ns > 0) else { return self };
+        let most_ns = self.not_run_most_ns;
+        let off_ns = awake_ns.saturating_sub(stood_ns);
+        let least_ns = off_ns.clamp(self.not_run_least_ns, most_ns);
+        let not_run_ns = Some(least_ns).filter(|_| most_ns - least_ns <= length_ns / KNOWN_PART);
+        Self { not_run_ns, not_run_least_ns: least_ns, ..self }
     }
 }
 
-/// What is known of the hold from `start_ns` to `end_ns`: by what the thread told at its end, by how
-/// it was stopped, and by what was counted before the hold and since its beginning.
+/// What is known of the hold from `start_ns` to `end_ns`: by what the thread told at its end, and by
+/// what was counted before the hold and since its beginning. Whether it was stopped comes later.
 pub(super) fn run_time(
     [start_ns, end_ns]: [u64; 2],
     ran: Option<Ran>,
-    stops: Stops,
     before: &KernelCounts,
     since: &KernelCounts,
 ) -> RunTime {
@@ -93,6 +99,7 @@ pub(super) fn run_time(
             not_run_ns: Some(off_ns),
             not_run_least_ns: off_ns,
             not_run_most_ns: off_ns,
+            awake_ns: None,
         };
     }
     let around = Around::new(before, since, [start_ns, end_ns]);
@@ -107,16 +114,13 @@ pub(super) fn run_time(
     let is_seen = length_ns.saturating_sub(seen_ns) <= length_ns / KNOWN_PART;
     let ran_ns = ran.map_or(counted_ns, |ran| ran.cpu_ns).min(length_ns);
     let most_ns = around.most(start_ns, end_ns).min(length_ns - ran_ns);
-    let mut least_ns = around.least(end_ns).min(most_ns);
-    if let Some(ran) = ran.filter(|_| stops.only) {
-        let off_ns = length_ns.saturating_sub(ran.cpu_ns).saturating_sub(stops.stood_ns);
-        least_ns = off_ns.clamp(least_ns, most_ns);
-    }
+    let least_ns = around.least(end_ns).min(most_ns);
     RunTime {
         cpu_ns: Some(ran_ns).filter(|_| ran.is_some() || is_seen),
         not_run_ns: Some(least_ns).filter(|_| most_ns - least_ns <= length_ns / KNOWN_PART),
         not_run_least_ns: least_ns,
         not_run_most_ns: most_ns,
+        awake_ns: ran.map(|ran| length_ns.saturating_sub(ran.cpu_ns)),
     }
 }
 
@@ -263,7 +267,7 @@ mod tests {
         fn run_time(&self, moments: &[(usize, u64)], ran: Option<Ran>, end: usize) -> RunTime {
             let [before, since] = self.counts(moments);
             let times = [self.start, end].map(|at| at as u64 * UNIT);
-            run_time(times, ran, Stops::default(), &before, &since)
+            run_time(times, ran, &before, &since)
         }
 
         fn not_run_most(
@@ -382,7 +386,7 @@ mod tests {
     fn a_thread_that_sleeps_until_it_is_killed_was_not_delayed() {
         let before = counts([counted(500, 40, 7, false)]);
         let since = counts(AGES.map(|age| counted(1_000 + age, 40, 7, false)));
-        let said = run_time([1_000, 1_000 + 90 * MS], None, Stops::default(), &before, &since);
+        let said = run_time([1_000, 1_000 + 90 * MS], None, &before, &since);
         assert_eq!((said.not_run_least_ns, said.not_run_most_ns), (0, 10 * MS));
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(0), Some(0)));
     }
@@ -390,13 +394,7 @@ mod tests {
     #[test]
     fn a_thread_that_computes_until_it_is_killed_was_run() {
         let since = counts(AGES.map(|age| counted(1_000 + age, age, 7, true)));
-        let said = run_time(
-            [1_000, 1_000 + 85 * MS],
-            None,
-            Stops::default(),
-            &KernelCounts::default(),
-            &since,
-        );
+        let said = run_time([1_000, 1_000 + 85 * MS], None, &KernelCounts::default(), &since);
         assert_eq!((said.cpu_ns, said.not_run_ns), (Some(65 * MS), Some(0)));
     }
 
@@ -415,8 +413,7 @@ mod tests {
     #[test]
     fn nothing_is_said_of_a_hold_that_nobody_saw() {
         let before = counts([counted(500, 40, 7, false)]);
-        let said =
-            run_time([1_000, 2_000], None, Stops::default(), &before, &KernelCounts::default());
+        let said = run_time([1_000, 2_000], None, &before, &KernelCounts::default());
         assert_eq!(said, RunTime::default());
     }
 
@@ -427,10 +424,10 @@ mod tests {
             not_run_ns: Some(70),
             not_run_least_ns: 70,
             not_run_most_ns: 70,
+            awake_ns: None,
         };
         assert_eq!(whole.after(0, 100), whole);
-        let rest =
-            RunTime { cpu_ns: None, not_run_ns: None, not_run_least_ns: 10, not_run_most_ns: 40 };
+        let rest = RunTime { not_run_least_ns: 10, not_run_most_ns: 40, ..RunTime::default() };
         assert_eq!(whole.after(60, 40), rest);
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct ShortGaps {
 struct Class {
     total_ns: u64,
     seen: Seen,
+    /// Gaps that were told of as a whole.
+    told: u64,
 }
 
 /// Samples of gaps of a class.
@@ -35,8 +37,8 @@ struct Seen {
 pub(super) struct Sampled {
     /// How many gaps were sampled that were not told of as a whole.
     pub(super) samples: u64,
-    /// By class, of classes with samples.
-    classes: Vec<(usize, Seen)>,
+    /// By class, of classes with samples or gaps that were told of.
+    classes: Vec<(usize, Seen, u64)>,
 }
 
 impl ShortGaps {
@@ -47,6 +49,11 @@ impl ShortGaps {
         class.total_ns = class.total_ns.saturating_add(ns);
     }
 
+    /// A gap of this length is over, and was told of as a whole.
+    pub(super) fn tell(&mut self, ns: u64) {
+        self.classes[class_of(ns)].told += 1;
+    }
+
     /// There was a sample of a gap of this length, after the thread was not looked at for so long.
     pub(super) fn sample(&mut self, ns: u64, unseen_ns: u64) {
         self.classes[class_of(ns)].seen.add(unseen_ns);
@@ -54,10 +61,11 @@ impl ShortGaps {
 }
 
 impl Class {
-    /// How long the gaps were that the samples stand for. Few samples say little of many gaps.
-    fn known_ns(&self) -> u64 {
+    /// How long the gaps were that the samples stand for. Few samples say little of many gaps, unless
+    /// so many gaps that were `told` of show nothing else.
+    fn known_ns(&self, told: u64) -> u64 {
         let Seen { samples, unseen_ns } = self.seen;
-        self.total_ns.min(unseen_ns.saturating_mul(samples.saturating_add(1)))
+        self.total_ns.min(unseen_ns.saturating_mul(samples.saturating_add(told).saturating_add(1)))
     }
 }
 
@@ -71,19 +79,30 @@ impl Seen {
 impl Sampled {
     /// There was a sample of it in a gap of this length.
     pub(super) fn add(&mut self, ns: u64, unseen_ns: u64) {
+        self.class(ns).1.add(unseen_ns);
+    }
+
+    /// A gap of this length was told of as a whole, as one of it.
+    pub(super) fn tell(&mut self, ns: u64) {
+        self.class(ns).2 += 1;
+    }
+
+    fn class(&mut self, ns: u64) -> &mut (usize, Seen, u64) {
         let class = class_of(ns);
-        let place = self.classes.iter().position(|(it, _)| *it == class).unwrap_or_else(|| {
-            self.classes.push((class, Seen::default()));
+        let place = self.classes.iter().position(|(it, ..)| *it == class).unwrap_or_else(|| {
+            self.classes.push((class, Seen::default(), 0));
             self.classes.len() - 1
         });
-        self.classes[place].1.add(unseen_ns);
+        &mut self.classes[place]
     }
 
     /// How long the thread did that, of the gaps that were not told of as a whole.
     pub(super) fn length_ns(&self, gaps: &ShortGaps) -> u64 {
-        let lengths = self.classes.iter().map(|&(class, seen)| {
+        let lengths = self.classes.iter().map(|&(class, seen, told)| {
             let all = gaps.classes[class];
-            let part = u128::from(all.known_ns()) * u128::from(seen.unseen_ns)
+            let is_all = (seen.samples, told) == (all.seen.samples, all.told);
+            let known_ns = all.known_ns(if is_all { told } else { 0 });
+            let part = u128::from(known_ns) * u128::from(seen.unseen_ns)
                 / u128::from(all.seen.unseen_ns.max(1));
             u64::try_from(part).unwrap_or(u64::MAX)
         });
@@ -136,6 +155,20 @@ mod tests {
         assert_eq!(sleep.length_ns(&all), 960 * MS, "four times");
         gaps(&mut all, 0, 2 * MS, [(&mut sleep, 2), (&mut none, 0)]);
         assert_eq!(sleep.length_ns(&all), 2_000 * MS);
+    }
+
+    #[test]
+    fn gaps_that_were_told_of_bear_witness_for_the_samples_that_show_the_same() {
+        let of = |told_of_another: u64| {
+            let (mut all, mut sleep) = (ShortGaps::default(), Sampled::default());
+            let mut none = Sampled::default();
+            gaps(&mut all, 20, 150 * MS, [(&mut sleep, 1), (&mut none, 0)]);
+            (0..15 + told_of_another).for_each(|_| all.tell(150 * MS));
+            (0..15).for_each(|_| sleep.tell(150 * MS));
+            sleep.length_ns(&all)
+        };
+        assert_eq!(of(0), 17 * 80 * MS);
+        assert_eq!(of(1), 2 * 80 * MS, "a gap of that length may be of something else");
     }
 
     #[test]

@@ -383,15 +383,17 @@ impl View<'_> {
                 let (tid, name) = identity.unwrap_or_default();
                 let contended = hold.waiters_max > 0;
                 let stack = hold.samples.most_frequent();
-                let RunTime { cpu_ns, not_run_ns, .. } = hold.run_time;
+                let length_ns = hold.end_ns - hold.start_ns;
+                let run_time = hold.run_time.with_stops(hold.samples.stood_ns(), length_ns);
+                let RunTime { cpu_ns, not_run_ns, .. } = run_time;
                 // It may have been stopped for less than is known to be the most.
                 let awake_ns = cpu_ns.unwrap_or(0).saturating_add(not_run_ns.unwrap_or(0));
-                let rest_ns = (hold.end_ns - hold.start_ns).saturating_sub(awake_ns);
+                let rest_ns = length_ns.saturating_sub(awake_ns);
                 LongHoldReport {
                     tid,
                     name,
                     start_s: self.since_start(hold.start_ns),
-                    duration_ms: (hold.end_ns - hold.start_ns) as f64 / 1e6,
+                    duration_ms: length_ns as f64 / 1e6,
                     contended,
                     waiters_max: hold.waiters_max,
                     waited_s: seconds(hold.waited_ns),

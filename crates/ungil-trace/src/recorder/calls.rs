@@ -4,6 +4,8 @@
 //! may trace the process (`ptrace(2)`), as its memory may.
 
 use super::kernel_counts::is_at_one;
+use crate::clock::read_ns;
+use crate::record::{NO_DESCRIPTOR, SHORT_TIMEOUT};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
@@ -12,9 +14,21 @@ use std::os::unix::fs::FileExt;
 pub struct Call {
     /// The name of the call; `computing` if the thread ran, empty if that is not known.
     pub name: String,
-    /// What its descriptor was: `socket`, `pipe`, `file`, `terminal`, or empty.
+    /// What its descriptor was: `socket`, `pipe`, `file`, `terminal`, or empty; or what else tells it
+    /// apart ([`SHORT_TIMEOUT`], [`NO_DESCRIPTOR`]).
     pub on: String,
 }
+
+impl Call {
+    /// Whether it ends by itself within milliseconds, for all that is known of its kind.
+    pub fn is_timed(&self) -> bool {
+        matches!(self.name.as_str(), "nanosleep" | "clock_nanosleep")
+            || matches!(self.on.as_str(), SHORT_TIMEOUT | NO_DESCRIPTOR)
+    }
+}
+
+/// A wait that ends by itself within this time has a short timeout.
+const SHORT_NS: u64 = 20_000_000;
 
 /// Those whose first argument is a descriptor.
 const ON_A_DESCRIPTOR: [(i64, &str); 34] = [
@@ -101,7 +115,8 @@ pub fn call_of(pid: u32, tid: u32, gils: &[u64]) -> Option<Call> {
         let descriptor = u32::try_from(descriptor).ok()?;
         kind_of(&fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?.to_string_lossy())
     };
-    Some(parse(&text, on, |address| first_of_poll(pid, address)))
+    let is_short = |operation, timeout| is_short(operation, read_timeout(pid, timeout)?);
+    Some(parse(&text, on, |address| first_of_poll(pid, address), is_short))
 }
 
 /// What `proc_pid_syscall` tells: `running`, or the number, the arguments and two addresses.
@@ -109,6 +124,7 @@ fn parse(
     text: &str,
     on: impl Fn(u64) -> Option<&'static str>,
     first_of_poll: impl Fn(u64) -> Option<u64>,
+    is_short: impl Fn(u64, u64) -> Option<bool>,
 ) -> Call {
     let text = text.trim();
     if text == "running" {
@@ -133,7 +149,16 @@ fn parse(
         (name.to_owned(), only.and_then(on))
     } else {
         let known = name(&OTHERS).or_else(|| name(&OLDER));
-        (known.map_or_else(|| format!("system call {number}"), str::to_owned), None)
+        let apart = match known {
+            Some("futex") => {
+                let timeout = argument().and_then(|_| argument()).filter(|address| *address != 0);
+                let ends = second.zip(timeout).and_then(|(op, address)| is_short(op, address));
+                ends.filter(|is_short| *is_short).map(|_| SHORT_TIMEOUT)
+            }
+            Some("select" | "pselect6") => first.filter(|it| *it == 0).map(|_| NO_DESCRIPTOR),
+            _ => None,
+        };
+        (known.map_or_else(|| format!("system call {number}"), str::to_owned), apart)
     };
     Call { name, on: kind.unwrap_or_default().to_owned() }
 }
@@ -143,6 +168,32 @@ fn first_of_poll(pid: u32, address: u64) -> Option<u64> {
     let mut bytes = [0; 4];
     File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut bytes, address).ok()?;
     u64::try_from(i32::from_ne_bytes(bytes)).ok()
+}
+
+/// The `timespec` at this address, in nanoseconds.
+fn read_timeout(pid: u32, address: u64) -> Option<u64> {
+    let mut bytes = [[0; 8]; 2];
+    File::open(format!("/proc/{pid}/mem"))
+        .ok()?
+        .read_exact_at(bytes.as_flattened_mut(), address)
+        .ok()?;
+    let [seconds, ns] = bytes.map(|it| u64::try_from(i64::from_ne_bytes(it)).ok());
+    seconds?.checked_mul(1_000_000_000)?.checked_add(ns?)
+}
+
+/// Whether a wait for a futex by this operation ends within [`SHORT_NS`] by itself: with
+/// `FUTEX_WAIT` the timeout is what is left, with `FUTEX_WAIT_BITSET` a moment.
+fn is_short(operation: u64, timeout_ns: u64) -> Option<bool> {
+    let flags = i32::try_from(operation).ok()?;
+    let clock = match flags & libc::FUTEX_CLOCK_REALTIME {
+        0 => libc::CLOCK_MONOTONIC,
+        _ => libc::CLOCK_REALTIME,
+    };
+    match flags & libc::FUTEX_CMD_MASK {
+        libc::FUTEX_WAIT => Some(timeout_ns <= SHORT_NS),
+        libc::FUTEX_WAIT_BITSET => Some(timeout_ns.saturating_sub(read_ns(clock)) <= SHORT_NS),
+        _ => None,
+    }
 }
 
 /// What a descriptor is, by what `/proc/PID/fd` says of it.
@@ -166,7 +217,8 @@ mod tests {
             1 => kind_of("socket:[7]"),
             _ => kind_of("pipe:[8]"),
         };
-        let Call { name, on } = parse(text, on, |address| Some(address - 0x1000));
+        let is_short = |operation, timeout| (operation == 0x80).then_some(timeout == 0x7001);
+        let Call { name, on } = parse(text, on, |address| Some(address - 0x1000), is_short);
         (name, on)
     }
 
@@ -183,6 +235,35 @@ mod tests {
         let poll = |count| format!("{} 0x1001 0x{count:x} 0x20", libc::SYS_ppoll);
         assert_eq!(parsed(&poll(1)), pair("ppoll", "socket"));
         assert_eq!(parsed(&poll(2)), pair("ppoll", ""));
+    }
+
+    #[test]
+    fn a_wait_that_ends_by_itself_within_milliseconds_is_told_apart() {
+        let wait = |op, timeout| format!("{} 0x7f01 {op} 0x0 {timeout} 0x0", libc::SYS_futex);
+        assert_eq!(parsed(&wait("0x80", "0x7001")), pair("futex", SHORT_TIMEOUT));
+        for others in [wait("0x80", "0x7002"), wait("0x80", "0x0"), wait("0x89", "0x7001")] {
+            assert_eq!(parsed(&others), pair("futex", ""));
+        }
+        let (waits, bits) = (libc::FUTEX_WAIT | 128, libc::FUTEX_WAIT_BITSET | 128);
+        let op = |flags: i32| u64::try_from(flags).unwrap();
+        assert_eq!(is_short(op(waits), SHORT_NS), Some(true));
+        assert_eq!(is_short(op(waits), SHORT_NS + 1), Some(false));
+        let hour_ns = 3_600_000_000_000;
+        for (clock, flag) in
+            [(libc::CLOCK_MONOTONIC, 0), (libc::CLOCK_REALTIME, libc::FUTEX_CLOCK_REALTIME)]
+        {
+            assert_eq!(is_short(op(bits | flag), read_ns(clock)), Some(true));
+            assert_eq!(is_short(op(bits | flag), read_ns(clock) + hour_ns), Some(false));
+        }
+        assert_eq!(is_short(op(libc::FUTEX_LOCK_PI), 0), None);
+    }
+
+    #[test]
+    fn a_timeout_is_read_from_memory() {
+        let time = libc::timespec { tv_sec: 3, tv_nsec: 7 };
+        let address = &raw const time as u64;
+        assert_eq!(read_timeout(std::process::id(), address), Some(3_000_000_007));
+        assert_eq!(read_timeout(std::process::id(), 0), None);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //!
 //! A thread that is off the GIL runs no Python code, so one look at a gap that is long says what the
 //! whole gap was. A look at a shorter one is a sample, which stands for the time in which that thread
-//! could not be told of. Reading the stacks of all threads costs the
+//! could not be told of. The gaps of a thread that sleeps for a millisecond at a time are over before
+//! its stack has been read: of these its system call alone is told. Reading the stacks of all threads costs the
 //! more the more there are, and is paid by the recorder: it is done as often as takes a small part of
 //! one processor, and not at all while all threads are in gaps that have been told of.
 
@@ -86,7 +87,9 @@ impl Looks {
         threads.sort_by_key(|stack| round.turn(stack.ident));
         for stack in threads.into_iter().filter(|stack| !stack.frames.is_empty()) {
             let unseen_ns = round.take(stack.ident);
-            traced.if_still_off(stack.ident, |thread, tid, is_long, is_still_off| {
+            let ident = stack.ident;
+            let mut is_told = false;
+            traced.if_still_off(ident, |thread, tid, is_long, is_still_off| {
                 let Some(stands_for_ns) = round.stands_for_ns(unseen_ns, is_long) else {
                     return false;
                 };
@@ -95,8 +98,22 @@ impl Looks {
                 if is_off {
                     let doing = Doing::Off { stands_for_ns, call, on };
                     give(Record::Look { thread, at_ns, doing, frames: stack.frames });
+                    is_told = true;
                 }
                 is_off
+            });
+            if is_told || unseen_ns.is_none() {
+                continue;
+            }
+            traced.if_in_short_gap(ident, |thread, tid, is_still_off| {
+                let Some(call) = call_of(pid, tid, &gils).filter(Call::is_timed) else { return };
+                if let Some(stands_for_ns) = round.stands_for_ns(unseen_ns, false)
+                    && is_still_off()
+                {
+                    let Call { name: call, on } = call;
+                    let doing = Doing::Off { stands_for_ns, call, on };
+                    give(Record::Look { thread, at_ns, doing, frames: Vec::new() });
+                }
             });
         }
         state.chances.end(round);

@@ -25,6 +25,9 @@ use ungil_core::table::{
 };
 use ungil_core::tick::{Clock, Tick};
 
+/// So many gaps since the last look are short ones.
+const SHORT_GAPS: u64 = 3;
+
 /// A traced process.
 pub struct Traced {
     /// Its id in the trace.
@@ -368,6 +371,26 @@ impl Traced {
                 thread.gap.is_told = tell(thread.id, thread.tid, is_long, &is_still_off) && is_long;
                 return;
             }
+        }
+    }
+
+    /// Calls `tell` if the thread of this ident is off the GIL and has been so often since the last
+    /// look that its gaps are too short for its stack to be read in one, with its ids and what says
+    /// whether the thread is still in the gap that it is in now.
+    pub fn if_in_short_gap(
+        &mut self,
+        ident: u64,
+        tell: impl FnOnce(ThreadId, u32, &dyn Fn() -> bool),
+    ) {
+        let slots = self.file.table().slots();
+        let threads = self.threads.iter().zip(slots);
+        let mut threads = threads.filter_map(|(thread, slot)| Some((thread.as_ref()?, slot)));
+        let Some((thread, slot)) = threads.find(|(thread, _)| thread.ident == ident) else {
+            return;
+        };
+        let (before, now) = (thread.gap.holds, holds_if_off(slot));
+        if before.zip(now).is_some_and(|(before, now)| now >= before.saturating_add(SHORT_GAPS)) {
+            tell(thread.id, thread.tid, &|| holds_if_off(slot) == now);
         }
     }
 

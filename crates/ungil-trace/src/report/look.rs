@@ -29,9 +29,11 @@ pub struct OffGil {
     pub on_event_loop: bool,
     /// The system call it slept in; `computing` if it ran, empty if unknown.
     pub call: String,
-    /// What its descriptor was: `socket`, `pipe`, `file`, or empty.
+    /// What its descriptor was: `socket`, `pipe`, `file`, or empty; `short timeout` for a wait
+    /// without one that ends by itself within 20 ms, `nothing` for one for no descriptor.
     pub on: String,
-    /// The innermost frame, as `function (file:line)`; `None` if its stack could not be read.
+    /// The innermost frame, as `function (file:line)`; `None` if its stack could not be read, or not
+    /// as fast as such a gap is over.
     pub frame: Option<String>,
     /// The innermost frame that is the user's own code; `None` if there is none.
     pub user_frame: Option<String>,

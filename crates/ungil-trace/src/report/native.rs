@@ -19,6 +19,9 @@ pub struct NativeReport {
     pub samples: u64,
     /// How many samples were taken in which native code could have been seen.
     pub looks: u64,
+    /// Whether the Python line called it by ctypes. What to do about it says so.
+    #[serde(skip)]
+    pub by_ctypes: bool,
     /// The native frames of one of these samples, innermost first, each `symbol [library]`, or
     /// `symbol = name in Python [library]`; `?` stands for a function without a name.
     pub stack: Vec<String>,
@@ -32,6 +35,14 @@ impl NativeReport {
     /// Whether most looks have shown the function.
     pub fn is_sure(&self) -> bool {
         self.samples * 2 > self.looks
+    }
+
+    /// Whether it keeps the GIL because ctypes does: because its library was loaded with
+    /// `ctypes.PyDLL`, as none has to be but one whose functions use objects of Python.
+    pub fn is_kept_by_ctypes(&self) -> bool {
+        let file = self.library.rsplit('/').next().unwrap_or(&self.library);
+        let is_pythons = ["python", "libpython"].iter().any(|it| file.starts_with(it));
+        self.by_ctypes && self.is_sure() && !is_pythons
     }
 
     /// Whether it was a garbage collection, be it called for or not.

@@ -100,9 +100,9 @@ impl NativeStacks {
 }
 
 fn frame(
-    ungil_unwind::NativeFrame { symbol, method, library }: ungil_unwind::NativeFrame,
+    ungil_unwind::NativeFrame { symbol, method, library, by_ctypes }: ungil_unwind::NativeFrame,
 ) -> NativeFrame {
-    NativeFrame { symbol, method, library }
+    NativeFrame { symbol, method, library, by_ctypes }
 }
 
 #[cfg(test)]

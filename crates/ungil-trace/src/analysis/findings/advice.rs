@@ -58,6 +58,13 @@ fn against_native_function(native: &NativeReport, libraries: &[String]) -> Strin
         return AGAINST_COLLECTIONS.to_owned();
     }
     let name = called_name(native);
+    if native.is_kept_by_ctypes() {
+        return format!(
+            "ctypes.PyDLL keeps the GIL while {name} runs: load its library with ctypes.CDLL, \
+             which lets go of the GIL, unless the function uses Python objects; a shorter switch \
+             interval does not help here"
+        );
+    }
     if is_users_library(&native.library) || libraries.contains(&native.library) {
         return format!(
             "release the GIL in your own {name} {LET_GO}; a shorter switch interval does not help \
@@ -156,6 +163,31 @@ mod tests {
         assert!(package.starts_with("f (_x.so) keeps the GIL until it returns"), "{package}");
         let seldom = advice(native("/srv/_fast.so", 2));
         assert!(seldom.starts_with("if that is a call into your own"), "{seldom}");
+    }
+
+    #[test]
+    fn what_ctypes_calls_with_the_gil_is_to_be_called_without_it() {
+        let advice = |function: &str, library: &str| {
+            let native = NativeReport {
+                function: Some(function.into()),
+                library: library.into(),
+                samples: 4,
+                looks: 4,
+                by_ctypes: true,
+                ..NativeReport::default()
+            };
+            let place = Place { frame: Some(OWN.into()), native: Some(native), ..Place::default() };
+            against_native_hold(&place, &["/srv/libx.so".to_owned()])
+        };
+        for (function, library) in [("usleep", "/usr/lib/libc.so.6"), ("work", "/srv/libx.so")] {
+            let advice = advice(function, library);
+            assert!(advice.starts_with("ctypes.PyDLL keeps the GIL while "), "{advice}");
+            assert!(advice.contains("load its library with ctypes.CDLL"), "{advice}");
+        }
+        // Python's own functions need the GIL.
+        for library in ["/usr/lib/libpython3.13.so.1.0", "/usr/bin/python3.11"] {
+            assert!(!advice("PyObject_Repr", library).contains("ctypes"));
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
         0 => String::new(),
         more => {
             let (more, all) = (words::count(more, "more thread"), words::length(cost_s));
-            format!("; {more} likewise, {all} in total")
+            format!("; {more} likewise, {all} summed over all")
         }
     };
     let blocking = &worst.blocking;

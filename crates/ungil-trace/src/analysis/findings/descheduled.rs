@@ -34,15 +34,16 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
     let longest_ms = threads.iter().map(|it| it.descheduled.max_ms).fold(0.0, f64::max);
     let throttled = scene.process.throttled.filter(|throttled| throttled.times > 0);
     let limited = throttled.is_some_and(|it| it.stopped_s >= LIMIT_PART * not_run_s);
+    let tids: Vec<u32> = threads.iter().map(|thread| thread.tid).collect();
     let text = format!(
         "the kernel did not run {} for {} of the {} in which {} held the GIL, the longest stop {}; \
-         others waited {} meanwhile: {}",
+         {}: {}",
         names(scene, &threads),
         words::length(not_run_s),
         words::length(held_s),
         if threads.len() == 1 { "it" } else { "they" },
         words::length(longest_ms / 1e3),
-        words::length(cost_s),
+        scene.others_waited(&tids, cost_s),
         reason(throttled, limited),
     );
     let advice = if limited {
@@ -54,7 +55,7 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
     };
     Some(Finding {
         advice: Some(advice.to_owned()),
-        threads: threads.iter().map(|thread| thread.tid).collect(),
+        threads: tids,
         cost_s,
         ..scene.finding(Evidence::Descheduled { not_run_s, held_s, longest_ms, limited }, text)
     })

@@ -32,7 +32,7 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
     let natively_s: f64 = told
         .iter()
         .filter(|finding| matches!(finding.evidence, Evidence::NativeHold { .. }))
-        .filter(|finding| finding.threads.contains(&hog.tid))
+        .filter(|finding| finding.threads == [hog.tid])
         .map(|finding| finding.cost_s)
         .sum();
     let charged_s: f64 = untold.iter().map(|row| row.waited_s).sum();
@@ -47,13 +47,13 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
         _ => untold.len() as u64 - 1 + scene.gil.others.map_or(0, |others| others.threads),
     };
     let text = format!(
-        "thread {} held the GIL for {} in which any thread held it ({}); {} waited {} for it in \
-         total, within {}",
+        "thread {} held the GIL for {} in which any thread held it ({}); {} waited for it for {}, \
+         within {}",
         scene.name(hog),
         words::part(hog.held_s, scene.gil.held_s),
         words::percent(held_share),
         words::count(victims, "other thread"),
-        words::length(charged_s),
+        words::summed(charged_s, victims),
         words::length(scene.busy_s()),
     );
     Some(Finding {

@@ -51,7 +51,7 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
              average; it"
         )
     } else {
-        format!("nothing wrong: {the_gil}")
+        format!("nothing wrong with {the_gil}: it")
     };
     let apart = match process.startup_s {
         Some(startup_s) if startup_s >= TOLD_PART * process.duration_s => format!(

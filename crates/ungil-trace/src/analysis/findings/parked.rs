@@ -63,7 +63,7 @@ fn at_a_lock(process: &ProcessReport, parks: &ParksReport, rows: &[&ParkedAt]) -
     let all = match rows.len() as u64 {
         1 => String::new(),
         victims => {
-            format!("; {victims} threads waited {} for it in total", words::length(cost_s))
+            format!("; {victims} threads waited for it for {}", words::summed(cost_s, victims))
         }
     };
     let text = format!(
@@ -120,12 +120,13 @@ fn world(process: &ProcessReport, parks: &ParksReport) -> Option<Finding> {
             )
         }
     };
+    let slept = words::summed(cost_s, waits.len() as u64);
     let text = format!(
-        "{who} {}, for {}, at most {}; threads that wanted to run slept {} meanwhile in total",
+        "{who} {}, for {}, at most {}; threads that wanted to run slept meanwhile for {}",
         words::count(pauses.count, "time"),
         words::part(pauses.stopped_s, process.duration_s),
         words::length(pauses.max_ms / 1e3),
-        words::length(cost_s),
+        slept,
     );
     let evidence = Evidence::WorldPauses {
         pauses: pauses.count,

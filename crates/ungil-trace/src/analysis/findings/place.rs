@@ -200,7 +200,7 @@ mod tests {
             innermost_library: library.to_owned(),
             samples,
             looks,
-            stack: Vec::new(),
+            ..NativeReport::default()
         }
     }
 

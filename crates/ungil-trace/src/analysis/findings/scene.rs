@@ -1,5 +1,6 @@
 //! What every finding is made from: one GIL with its process, and what counts as relevant there.
 
+use super::words;
 use crate::analysis::late_waits::LATE;
 use crate::report::{Evidence, Finding, GilReport, ProcessReport, ThreadReport, Who};
 use ungil_core::schedule::Policy;
@@ -65,6 +66,20 @@ impl<'a> Scene<'a> {
 
     pub(super) fn thread(self, who: Who) -> Option<&'a ThreadReport> {
         self.gil.threads.iter().find(|thread| who == Who::Thread(thread.tid))
+    }
+
+    /// That others waited so long, all together, while one of these threads had the GIL.
+    pub(super) fn others_waited(self, culprits: &[u32], waited_s: f64) -> String {
+        let is_theirs = |who: Who| matches!(who, Who::Thread(tid) if culprits.contains(&tid));
+        let rows = self.gil.blame.iter().filter(|row| is_theirs(row.culprit));
+        let mut victims: Vec<Who> = rows.map(|row| row.victim).collect();
+        victims.dedup();
+        match victims[..] {
+            [Who::Thread(_)] => {
+                format!("another thread waited {} meanwhile", words::length(waited_s))
+            }
+            _ => format!("others waited {} meanwhile, summed over them", words::length(waited_s)),
+        }
     }
 
     /// What a policy could do, unless one is in force already, and what helps in any case.

@@ -89,6 +89,12 @@ pub fn place(frame: &str) -> &str {
     place.rsplit('/').next().unwrap_or(place)
 }
 
+/// `12 s`, and of several threads `12 s summed over them`: they may have taken that at the same time.
+pub fn summed(seconds: f64, threads: u64) -> String {
+    let over = if threads > 1 { " summed over them" } else { "" };
+    format!("{}{over}", length(seconds))
+}
+
 /// How long somebody waited at most, as the end of a sentence about a GIL.
 pub fn waited_at_most(waited_max_s: f64) -> String {
     if waited_max_s > 0.0 {
@@ -140,6 +146,12 @@ mod tests {
             (count(1, "call"), count(1_234, "call")),
             ("1 call".into(), "1,234 calls".into())
         );
+    }
+
+    #[test]
+    fn a_sum_over_several_threads_is_not_told_as_a_length() {
+        assert_eq!(summed(12.0, 1), "12 s");
+        assert_eq!(summed(12.0, 3), "12 s summed over them");
     }
 
     #[test]

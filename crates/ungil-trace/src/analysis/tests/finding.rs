@@ -92,7 +92,7 @@ fn one_busy_thread_alone_has_nothing_wrong() {
     assert_eq!(kinds(&report), ["none"]);
     assert_eq!(
         report.findings[0].text,
-        "nothing wrong: the GIL was held 99 % of the time and contended 0 %; nobody waited for it"
+        "nothing wrong with the GIL: it was held 99 % of the time and contended 0 %; nobody waited for it"
     );
 }
 
@@ -201,7 +201,7 @@ fn unanswered_drop_requests_are_a_native_hold() {
     assert_eq!(
         native.text,
         "thread t0 kept the GIL for 285 ms after it was asked to release it, in 10 holds by native \
-         code, the longest 33 ms; others waited 285 ms meanwhile; all 10 samples show compress \
+         code, the longest 33 ms; another thread waited 285 ms meanwhile; all 10 samples show compress \
          (app.py:7)"
     );
     assert_eq!(native.threads, [100]);
@@ -297,7 +297,7 @@ fn short_lived_threads_behind_a_hog_find_it() {
     assert_eq!(
         report.findings[0].text,
         "thread t0 held the GIL for 2 of 2.02 s in which any thread held it (99 %); 200 other \
-         threads waited 2 s for it in total, within 2.02 s"
+         threads waited for it for 2 s summed over them, within 2.02 s"
     );
 }
 
@@ -325,7 +325,7 @@ fn a_holder_that_the_kernel_does_not_run_is_descheduled_and_not_in_native_code()
     assert_eq!(
         finding.text,
         "the kernel did not run thread t0 for 920 ms of the 1 s in which it held the GIL, the \
-         longest stop 92 ms; others waited 911 ms meanwhile: something else ran on the processor"
+         longest stop 92 ms; another thread waited 911 ms meanwhile: something else ran on the processor"
     );
     assert_eq!(finding.threads, [100]);
     assert_close(finding.cost_s, 0.92 * 0.99);

@@ -38,7 +38,7 @@ fn who_slept_for_the_lock_of_one_object_is_told_with_who_woke_it() {
     assert_eq!(
         report.findings[0].text,
         "thread t1 waited 160 ms of 1 s for the lock of one dict, in 4 parks, mostly woken by t2; \
-         2 threads waited 180 ms for it in total"
+         2 threads waited for it for 180 ms summed over them"
     );
     assert_eq!(report.findings[0].threads, [PID + 1, PID]);
     let parks = parks(&report);
@@ -78,7 +78,7 @@ fn pauses_of_several_threads_at_once_are_one_pause_of_the_world() {
     assert_eq!(
         report.findings[0].text,
         "the world was stopped 2 times, for 210 ms of 1 s, at most 105 ms; threads that wanted to \
-         run slept 390 ms meanwhile in total"
+         run slept meanwhile for 390 ms summed over them"
     );
 }
 

@@ -68,26 +68,33 @@ fn short_holds_count_too_if_their_thread_told() {
 }
 
 /// A hold of 100 ms, 20 of which its thread ran, of which the kernel has told for how long it was not
-/// run in the 50 ms of the middle: 30. It may have slept, or have been stopped.
-fn told_of_its_middle(stood_ns: u64) -> Report {
+/// run in the 50 ms of the middle: 30. It may have slept, or have been stopped, which may be told
+/// after its end.
+fn told_of_its_middle(stood_ns: u64, is_late: bool) -> Report {
     let mut scenario = Scenario::new(1);
     scenario.acquire(0, 0);
     scenario.kernel_counted_of_one_that_runs(25 * MS, 0, 0);
-    if stood_ns > 0 {
+    if stood_ns > 0 && !is_late {
         scenario.stopped(30 * MS, 0, stood_ns);
     }
     scenario.kernel_counted_of_one_that_runs(75 * MS, 0, 30 * MS);
     scenario.ran(0, 0, 20 * MS, true);
     scenario.release(100 * MS, 0);
+    if stood_ns > 0 && is_late {
+        scenario.stopped(30 * MS, 0, stood_ns);
+    }
     scenario.end(200 * MS)
 }
 
 #[test]
 fn a_thread_that_only_ungil_has_stopped_did_not_sleep() {
-    assert_eq!(not_run(&told_of_its_middle(0)), [None], "the rest it may have slept");
-    let report = told_of_its_middle(2 * MS);
-    let hold = &gil(&report).long_holds[0];
-    assert_eq!((hold.cpu_ms, hold.not_run_ms, hold.stopped_ms), (Some(20.0), Some(78.0), 2.0));
+    assert_eq!(not_run(&told_of_its_middle(0, false)), [None], "the rest it may have slept");
+    for is_late in [false, true] {
+        let report = told_of_its_middle(2 * MS, is_late);
+        let hold = &gil(&report).long_holds[0];
+        let told = (hold.cpu_ms, hold.not_run_ms, hold.stopped_ms);
+        assert_eq!(told, (Some(20.0), Some(78.0), 2.0), "late: {is_late}");
+    }
 }
 
 #[test]

@@ -109,8 +109,8 @@ impl Scenario {
     ) {
         let frame = |&(symbol, library): &(&str, &str)| NativeFrame {
             symbol: symbol.to_owned(),
-            method: String::new(),
             library: library.to_owned(),
+            ..NativeFrame::default()
         };
         let native = Some(native.iter().map(frame).collect());
         let frames =

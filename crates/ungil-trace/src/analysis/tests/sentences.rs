@@ -28,6 +28,34 @@ fn native_hold(report: &Report) -> &Finding {
 }
 
 #[test]
+fn threads_that_keep_the_gil_once_each_are_told_of_together() {
+    let told = |threads: u32| {
+        let mut scenario = Scenario::new(threads + 1);
+        for turn in 1..=threads {
+            let at = u64::from(turn) * 100 * MS;
+            scenario.acquire(at, turn);
+            scenario.wait(at + MS, 0);
+            scenario.ask(at + 6 * MS, 0);
+            scenario.stack(at + 20 * MS, turn, "compress");
+            scenario.forced(at + 46 * MS, turn);
+            scenario.hold(at + 46 * MS, at + 47 * MS, 0);
+        }
+        scenario.end(1_000 * MS)
+    };
+    let report = told(4);
+    let finding = native_hold(&report);
+    assert_eq!(
+        finding.text,
+        "threads t1 and 3 more kept the GIL for 160 ms after they were asked to release it, in 4 \
+         holds by native code, the longest 40 ms; another thread waited 160 ms meanwhile; all 4 \
+         samples show compress (app.py:7)"
+    );
+    assert_eq!(finding.threads, [101, 102, 103, 104]);
+    let is_native = |it: &Finding| matches!(it.evidence, Evidence::NativeHold { .. });
+    assert!(!told(2).findings.iter().any(is_native), "twice may be chance");
+}
+
+#[test]
 fn a_native_hold_names_the_native_function_and_its_library() {
     let native = [("dgemm", "/srv/x/libblas.so"), ("dot", "/srv/x/_fast.so")];
     let report = kept(|scenario, at| {
@@ -79,7 +107,7 @@ fn a_native_hold_names_the_users_own_frame_beside_the_librarys() {
     assert_eq!(
         finding.text,
         "thread t0 kept the GIL for 240 ms after it was asked to release it, in 10 holds by native \
-         code, the longest 24 ms; others waited 240 ms meanwhile; all 20 samples show match \
+         code, the longest 24 ms; another thread waited 240 ms meanwhile; all 20 samples show match \
          (re/__init__.py:7), called by parse_line (app/parser.py:7)"
     );
     let Evidence::NativeHold { frame, user_frame, samples, frame_samples, .. } = &finding.evidence
@@ -263,7 +291,7 @@ fn a_verdict_on_several_processes_says_whose_gil_it_is_about() {
     let report = scenario.end(1_000 * MS);
     assert_eq!(
         report.findings[0].text,
-        "nothing wrong: the GIL of app0.py (pid 100) was held 50 % of the time and contended 0 %; \
+        "nothing wrong with the GIL of app0.py (pid 100): it was held 50 % of the time and contended 0 %; \
          nobody waited for it"
     );
 }
