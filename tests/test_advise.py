@@ -96,12 +96,13 @@ def test_threads_that_look_each_millisecond_for_something_to_do_poll(
     tmp_path: Path, how: str
 ) -> None:
     trace = _traced(tmp_path, ELSEWHERE / "polling.py", how, "3")
-    first = _not_the_gil(trace)
-    assert first["cause"] == "polling"
-    assert first["subject"]["thread_group"] == "looker-*"
+    (told,) = [it for it in _advised(trace)["advice"] if it["cause"] == "polling"]
+    # How many of them are looked at often enough depends on the machine.
+    assert len(told["subject"]["threads"]) > 1
     waits = "from sleep" if how == "sleep" else "from waits with a short timeout"
-    assert waits in first["text"]
-    assert re.search(r"times that they let go of the GIL: \d\d,\d{3}\n", _ungil("advise", trace))
+    assert " threads poll: they woke up " in told["text"]
+    assert waits in told["text"]
+    assert re.search(r"times that they let go of the GIL: \d+,\d{3}\n", _ungil("advise", trace))
 
 
 def test_a_map_over_a_pool_of_processes_has_nothing_to_gain_from_the_gil(tmp_path: Path) -> None:

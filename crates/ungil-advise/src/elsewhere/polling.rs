@@ -14,7 +14,7 @@ const WAKES_PER_S: f64 = 50.0;
 /// have the GIL for no longer than this each time, on average, in us,
 const HOLD_US: f64 = 100.0;
 /// and are found in such a sleep or wait in at least this part (of 1) of the looks, of
-const PART: f64 = 0.8;
+const PART: f64 = 0.6;
 /// so many at least,
 const LEAST_LOOKS: u64 = 3;
 /// and they are short ones that make up for this part (of 1) of their life.
@@ -65,21 +65,28 @@ pub fn find(sight: &Sight) -> Option<Advice> {
          the thread, put None into the queue"
     };
     let made = |what: &str, value, unit| Evidence::made(what, value, unit);
-    Some(sight.not_the_gil(Cause::Polling, &threads, Told {
-        text,
-        frame: line(told.off).cloned(),
-        code: Some(code.to_owned()),
-        sure: Sure::Medium,
-        because: "each release of the GIL was recorded, and nearly all looks found these threads in \
+    Some(
+        sight.not_the_gil(
+            Cause::Polling,
+            &threads,
+            Told {
+                text,
+                frame: line(told.off).cloned(),
+                code: Some(code.to_owned()),
+                sure: Sure::Medium,
+                because:
+                    "each release of the GIL was recorded, and most looks found these threads in \
                   a sleep or a wait of milliseconds; the trace does not show whether they found \
                   something to do"
-            .to_owned(),
-        evidence: vec![
-            made("CPU time of these threads, summed", cpu_s, Unit::Seconds),
-            made("times that they let go of the GIL", wakes as f64, Unit::Count),
-            made("looks that found one there", looks as f64, Unit::Count),
-        ],
-    }))
+                        .to_owned(),
+                evidence: vec![
+                    made("CPU time of these threads, summed", cpu_s, Unit::Seconds),
+                    made("times that they let go of the GIL", wakes as f64, Unit::Count),
+                    made("looks that found one there", looks as f64, Unit::Count),
+                ],
+            },
+        ),
+    )
 }
 
 /// The short sleeps and waits of a thread that polls.
