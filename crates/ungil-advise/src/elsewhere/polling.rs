@@ -65,28 +65,22 @@ pub fn find(sight: &Sight) -> Option<Advice> {
          the thread, put None into the queue"
     };
     let made = |what: &str, value, unit| Evidence::made(what, value, unit);
-    Some(
-        sight.not_the_gil(
-            Cause::Polling,
-            &threads,
-            Told {
-                text,
-                frame: line(told.off).cloned(),
-                code: Some(code.to_owned()),
-                sure: Sure::Medium,
-                because:
-                    "each release of the GIL was recorded, and most looks found these threads in \
-                  a sleep or a wait of milliseconds; the trace does not show whether they found \
-                  something to do"
-                        .to_owned(),
-                evidence: vec![
-                    made("CPU time of these threads, summed", cpu_s, Unit::Seconds),
-                    made("times that they let go of the GIL", wakes as f64, Unit::Count),
-                    made("looks that found one there", looks as f64, Unit::Count),
-                ],
-            },
-        ),
-    )
+    let because = "each release of the GIL was recorded, and most looks found these threads in a \
+                   sleep or a wait of milliseconds; the trace does not show whether they found \
+                   something to do";
+    let told = Told {
+        text,
+        frame: line(told.off).cloned(),
+        code: Some(code.to_owned()),
+        sure: Sure::Medium,
+        because: because.to_owned(),
+        evidence: vec![
+            made("CPU time of these threads, summed", cpu_s, Unit::Seconds),
+            made("times that they let go of the GIL", wakes as f64, Unit::Count),
+            made("looks that found one there", looks as f64, Unit::Count),
+        ],
+    };
+    Some(sight.not_the_gil(Cause::Polling, &threads, told))
 }
 
 /// The short sleeps and waits of a thread that polls.
