@@ -5,6 +5,7 @@
 //! met under some [`Rules`]. docs/simulate.md says what that is worth.
 
 mod lengths;
+mod sample;
 mod coldness;
 mod delays;
 mod figures;

@@ -169,14 +169,14 @@ impl Collector {
         let in_company_ns = begins.get(1).copied().unwrap_or(began_ns);
         let middle = middle(&(in_company_ns..ended_ns));
         let all_answers = Seen::merged(settled.iter().map(|settled| &settled.answers));
-        let all_answers = Arc::new(or_usual(all_answers, ANSWER_NS));
+        let all_answers = Arc::new(or_usual(&all_answers, ANSWER_NS));
         let woken_after_ns = races::Seen::median_ns(settled.iter().map(|settled| &settled.races));
         let woken_after_ns = woken_after_ns.unwrap_or_else(|| WAKE_UP_NS.into());
         let all_races = settled.iter_mut().map(|settled| std::mem::take(&mut settled.races));
         let all_races = Races::of_each(all_races.collect(), &place_of, WAKE_UP_NS);
         let all_switches =
             Seen::merged(settled.iter().flat_map(|settled| settled.switches.values()));
-        let all_switches = Arc::new(or_usual(all_switches, woken_after_ns));
+        let all_switches = Arc::new(or_usual(&all_switches, woken_after_ns));
         let mut lost_events = 0;
         let (mut total, mut rows, mut threads) = (Total::default(), Vec::new(), Vec::new());
         let mut waits = Lengths::default();
@@ -193,7 +193,7 @@ impl Collector {
             let steady = Steady::of(&bursts, &wanted_at_ns, gone_ns, &middle);
             let mut thread = thread(&seat, named, known, settled.follows, bursts, steady);
             thread.unanswered = settled.unanswered.into();
-            thread.answers = enough(answers).map_or_else(|| all_answers.clone(), Arc::new);
+            thread.answers = enough(&answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.races = races.into();
             thread.switches = Switches::of(switches, &place_of, &all_switches);
             let away_ns: u64 = thread.bursts.iter().map(|burst| burst.away_ns).sum();
@@ -218,11 +218,10 @@ impl Collector {
         starters::find(&mut threads, &times);
         supply::find(&mut threads, &times);
         successors::find(&mut threads, &gone_at_ns, &times, &middle);
-        let lateness = match settings.policy {
-            Policy::Stock => gil.lateness(settings.quantum_ns),
-            _ => Seen::default(),
-        };
-        let lateness = or_usual(lateness, SLACK_NS + woken_after_ns);
+        // What of the time until a request is not the switch interval is the timer's lateness.
+        let until_asked = enough(&gil.until_asked).filter(|_| settings.policy == Policy::Stock);
+        let lateness = until_asked.map(|until| until.less(settings.quantum_ns));
+        let lateness = lateness.unwrap_or_else(|| Delays::fixed(SLACK_NS + woken_after_ns));
         let machine = Machine { lateness, coldness: Coldness::default() };
         let recorded =
             Figures::new(lasts_ns, total, gil.handoffs, gil.forced, [&waits, &returns], rows);
@@ -316,10 +315,10 @@ fn thread(
 }
 
 /// The distribution of what was seen, if that is enough for one.
-pub(super) fn enough(seen: Seen) -> Option<Delays> {
+pub(super) fn enough(seen: &Seen) -> Option<Delays> {
     if seen.count() < ENOUGH { None } else { seen.distribution() }
 }
 
-fn or_usual(seen: Seen, usual_ns: u64) -> Delays {
+fn or_usual(seen: &Seen, usual_ns: u64) -> Delays {
     enough(seen).unwrap_or_else(|| Delays::fixed(usual_ns))
 }

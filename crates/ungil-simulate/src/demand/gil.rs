@@ -212,9 +212,4 @@ impl Gil {
             }
         }
     }
-
-    /// What of the times until a request is the timer's lateness, for this switch interval.
-    pub(super) fn lateness(&mut self, interval_ns: u64) -> Seen {
-        std::mem::take(&mut self.until_asked).less(interval_ns)
-    }
 }

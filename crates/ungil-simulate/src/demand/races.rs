@@ -6,6 +6,7 @@
 //! it is still on its way because of the release before. So a simulation draws how a whole race
 //! ended, of those in the recording in which the thread that let go was away for about as long.
 
+use crate::sample::Sample;
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,9 +46,7 @@ pub(super) struct Race {
 
 /// All races of one woken thread, with who let go, and how long that one was away.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
-    all: Vec<(usize, u32, End)>,
-}
+pub(super) struct Seen(Sample<(usize, u32, End), MOST_SEEN>);
 
 /// Races of one thread, or of one against another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,25 +103,17 @@ impl Race {
 impl Seen {
     /// One against the thread of that seat.
     pub(super) fn add(&mut self, against: usize, (away_ns, end): (u32, End)) {
-        if self.all.len() == MOST_SEEN {
-            // Every second one goes, so that what is left is of the whole run.
-            let mut stays = false;
-            self.all.retain(|_| {
-                stays = !stays;
-                stays
-            });
-        }
-        self.all.push((against, away_ns, end));
+        self.0.add((against, away_ns, end));
     }
 
     fn ends(&self) -> impl Iterator<Item = (u32, End)> + '_ {
-        self.all.iter().map(|&(_, away_ns, end)| (away_ns, end))
+        self.0.kept().iter().map(|&(_, away_ns, end)| (away_ns, end))
     }
 
     /// Those against each thread, by its place, where they are enough.
-    fn by(self, place_of: &HashMap<usize, usize>) -> HashMap<usize, Ends> {
+    fn by(&self, place_of: &HashMap<usize, usize>) -> HashMap<usize, Ends> {
         let mut by: HashMap<usize, Vec<(u32, End)>> = HashMap::new();
-        for (against, away_ns, end) in self.all {
+        for &(against, away_ns, end) in self.0.kept() {
             if let Some(place) = place_of.get(&against) {
                 by.entry(*place).or_default().push((away_ns, end));
             }
@@ -316,12 +307,5 @@ mod tests {
         let mut forced = Race::new(1_000, 7, true);
         forced.ends(2_000, false, false);
         assert_eq!(forced.known(), Some((FOR_LONG_NS, End::Later(1_000))));
-    }
-
-    #[test]
-    fn of_very_many_enough_are_kept() {
-        let mut seen = Seen::default();
-        (0..3 * MOST_SEEN).for_each(|_| seen.add(3, (US, End::TooLate)));
-        assert!((MOST_SEEN / 2..=MOST_SEEN).contains(&seen.all.len()));
     }
 }

@@ -31,11 +31,11 @@ impl Switches {
         place_of: &HashMap<usize, usize>,
         usual: &Arc<Delays>,
     ) -> Self {
-        let others = enough(Seen::merged(seen.values()));
+        let others = enough(&Seen::merged(seen.values()));
         let others = others.map_or_else(|| usual.clone(), Arc::new);
         let by = seen
             .into_iter()
-            .filter_map(|(seat, seen)| Some((*place_of.get(&seat?)?, Arc::new(enough(seen)?))));
+            .filter_map(|(seat, seen)| Some((*place_of.get(&seat?)?, Arc::new(enough(&seen)?))));
         Self { by: by.collect(), others }
     }
 
