@@ -29,9 +29,9 @@ const FALLS_ASLEEP_NS: u64 = 1_200;
 const GOES_ON_NS: u64 = 1_000;
 /// What it takes to wake another thread.
 pub(super) const SIGNALS_NS: u64 = 1_500;
-/// A thread that takes longer to go on, once another has the GIL that it was forced to let go of,
-/// waits for the processor of that one, and has it this long after that one sleeps.
+/// A thread that took longer to go on waited for the processor of another,
 const BEHIND_NS: u64 = 60_000;
+/// and went on so long after that one slept.
 const SWITCHES_NS: u64 = 2_500;
 /// A thread that comes too late comes once another has the GIL. If nobody takes that, it comes so
 /// long after the one that let go would have been back.
@@ -207,11 +207,19 @@ impl World {
         let tasks = &mut self.tasks.borrow_mut();
         let delays = tasks[number].switches.after(tasks[by].source);
         let after_ns = delays.draw(&mut self.random.borrow_mut());
-        self.after(number, scaled(after_ns, self.wake_up_factor));
+        self.goes_on_in(number, after_ns);
         if after_ns > BEHIND_NS {
             tasks[number].behind = Some(by);
             self.behind.borrow_mut()[by].push(number);
         }
+    }
+
+    /// Thread `number` goes on after a time that was recorded. Where processors are simulated, it does
+    /// not wait for one of the recording.
+    fn goes_on_in(&self, number: usize, ns: u64) {
+        let waits = self.processors.is_some() && ns > BEHIND_NS;
+        let ns = if waits { SWITCHES_NS } else { ns };
+        self.after(number, scaled(ns, self.wake_up_factor));
     }
 
     /// Thread `number` sleeps in `ns`: those that wait for its processor have it.
@@ -244,9 +252,7 @@ impl World {
             (end, away_ns)
         };
         match end {
-            End::Woken(ns) | End::Later(ns) => {
-                self.after(number, scaled(ns.into(), self.wake_up_factor));
-            }
+            End::Woken(ns) | End::Later(ns) => self.goes_on_in(number, ns.into()),
             End::TooLate => {
                 self.late.borrow_mut().push(number);
                 self.after(number, away_ns.min(FOR_LONG_NS.into()) + COMES_ANYWAY_NS);

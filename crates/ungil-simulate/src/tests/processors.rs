@@ -80,3 +80,15 @@ fn who_comes_too_late_for_a_gil_that_nobody_takes_has_it_nevertheless() {
     let figures = predicted(vec![other, waits]);
     assert!(figures.threads[1].returns.count > 10, "{:?}", figures.threads[1].returns);
 }
+
+#[test]
+fn who_waited_for_a_processor_in_the_recording_does_not_where_processors_are_simulated() {
+    let uses_it = Thread { races: Races::always(900_000).into(), ..thread(0, &[burst(MS, MS)]) };
+    let waited = |cores| {
+        let rules = Rules { runs: 1, cores, ..Rules::from(Settings::from(Policy::Fair)) };
+        let demand = demand(LASTS_NS, vec![uses_it.clone(); 3]);
+        predict(&demand, &rules).unwrap().figures.waits.mean_us
+    };
+    let [alone, simulated] = [None, Some(3)].map(waited);
+    assert!(simulated < alone - 500.0, "{simulated} and {alone}");
+}
