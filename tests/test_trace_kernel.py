@@ -37,7 +37,14 @@ def busy_core() -> Iterator[Callable[[], None]]:
         burning: list[subprocess.Popen[str]] = []
         for _ in range(3):
             words = ["/bin/sh", "-c", "echo burning; while :; do :; done"]
-            shell = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=pinned())
+            # In a session of its own, each gets as much of the core as a program that is recorded.
+            shell = subprocess.Popen(
+                words,
+                stdout=subprocess.PIPE,
+                text=True,
+                preexec_fn=pinned(),
+                start_new_session=True,
+            )
             burning.append(stack.enter_context(shell))
             stack.callback(shell.kill)
         for shell in burning:

@@ -292,5 +292,5 @@ def test_functions_do_not_see_what_others_set_in_their_context(isolating: Way) -
 
 def test_none_is_no_input(way: Way) -> None:
     nothing: Any = None
-    with pytest.raises(TypeError, match="'NoneType' object is not iterable"):
+    with pytest.raises(TypeError, match="items=None cannot be iterated over: give a list of items"):
         way.outcomes(way.mode.itself, nothing)

@@ -77,8 +77,10 @@ impl Traced {
         let at_ns = times.ns(clock, header.started_ticks.load(Relaxed));
         let used_before = UsedBefore::of(pid, now_ns().saturating_sub(at_ns));
         let limits = CpuLimits::of(pid);
+        // One that has ended already had those of ungil, as far as can be told.
+        let own = || processors(std::process::id(), CpuLimits::of(std::process::id()).as_ref());
         let process = Process {
-            processors: processors(pid, limits.as_ref()),
+            processors: processors(pid, limits.as_ref()).or_else(own),
             ..describe(header, id, pid, at_ns, used_before.is_known())
         };
         let traced = Self {
