@@ -193,7 +193,7 @@ def test_the_end_of_a_recording_shows_the_first_advice_with_its_command(tmp_path
     trace = tmp_path / "t.pftrace"
     program = [sys.executable, str(EXAMPLES / "convoy_server.py"), "--seconds", "2"]
     # However busy the machine is: as a user sees it where the advice comes within a second.
-    patient = "from ungil.cli import advised, main; advised.CLOSING_S = 1e3; raise SystemExit(main())"
+    patient = "from ungil.cli import advised, main; advised.CLOSING_S = 1e3; exit(main())"
     command = [sys.executable, "-c", patient, "trace", "--no-children", "-o", str(trace), "--"]
     done = subprocess.run(
         [*command, *program], check=True, capture_output=True, text=True, timeout=PATIENCE_S

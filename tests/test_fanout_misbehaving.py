@@ -252,7 +252,7 @@ def test_a_coroutine_that_needs_another_fan_out_is_told_which_one() -> None:
 
 
 def test_input_that_is_none_is_refused_at_once() -> None:
-    with pytest.raises(TypeError, match="^items=7 cannot be iterated over"):
+    with pytest.raises(TypeError, match=r"^items=7 cannot be iterated over"):
         fanout(abs, 7)  # pyright: ignore[reportArgumentType]
 
 
