@@ -19,6 +19,8 @@ const ALIKE: usize = 24;
 const ENOUGH: usize = 40;
 /// Who is away for so long has left the GIL to others, and is away for as long as anybody.
 pub(crate) const FOR_LONG_NS: u32 = 1_000_000;
+/// So many are drawn to find one that took longer than a third thread: there may be very many.
+const TRIES: usize = 64;
 /// How much longer than a third thread it takes one that is woken, where the trace does not tell.
 const WAKES_NS: u32 = 20_000;
 
@@ -155,16 +157,16 @@ impl Ends {
     fn draw(&self, away_ns: u64, random: &mut Rng) -> End {
         let away_ns = alike_ns(away_ns);
         let alike = self.alike(away_ns);
-        let drawn = alike[random.usize(..alike.len())].1;
+        let mut one = || alike[random.usize(..alike.len())].1;
+        let drawn = one();
         let End::Later(ns) = drawn else { return drawn };
         // A third thread may come at another time in the simulation.
-        let mut later = alike.iter().map(|(_, end)| *end).filter(|end| match *end {
+        let is_later = |end: &End| match *end {
             End::Woken(after_ns) => after_ns > ns,
             End::TooLate => true,
             End::Later(_) => false,
-        });
-        let left = later.clone().count();
-        match later.nth(random.usize(..left.max(1))) {
+        };
+        match std::iter::repeat_with(one).take(TRIES).find(is_later) {
             Some(end) => end,
             None if away_ns == FOR_LONG_NS => End::Woken(ns.saturating_add(WAKES_NS)),
             None => End::TooLate,
