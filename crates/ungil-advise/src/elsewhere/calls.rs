@@ -1,6 +1,6 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
-use super::sight::{Seen, Sight, Told, at, doing, how_often, in_all, line};
+use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
 use ungil_trace::report::What;
@@ -25,20 +25,18 @@ pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
         if let Some(line) = lines.iter_mut().find(|it| it.cause == cause && it.frame == frame) {
             line.add(seen);
         } else {
-            let mut line = Line::new(cause, frame, seen);
-            line.add(seen);
-            lines.push(line);
+            lines.push(Line { cause, frame, threads: vec![seen.thread], sum: Sum::of(seen) });
         }
     }
-    lines.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
+    lines.sort_by(|a, b| b.sum.total_s.total_cmp(&a.sum.total_s));
     // Where threads mostly wait, a look finds one now and then that is on its way to that.
-    let waits: Vec<_> = lines.iter().map(|it| (it.cause, it.frame, it.total_s)).collect();
+    let waits: Vec<_> = lines.iter().map(|it| (it.cause, it.frame, it.sum.total_s)).collect();
     lines.retain(|line| {
         let waits_there = |(cause, frame, total_s): &(Cause, &String, f64)| {
-            *cause != Cause::Computing && *frame == line.frame && *total_s > line.total_s
+            *cause != Cause::Computing && *frame == line.frame && *total_s > line.sum.total_s
         };
         let is_on_its_way = line.cause == Cause::Computing && waits.iter().any(waits_there);
-        !is_on_its_way && line.total_s >= LEAST_S.max(PART * sight.busy_s())
+        !is_on_its_way && line.sum.total_s >= LEAST_S.max(PART * sight.busy_s())
     });
     lines.into_iter().map(|line| line.advice(sight)).collect()
 }
@@ -47,32 +45,16 @@ pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
 struct Line<'a> {
     cause: Cause,
     frame: &'a String,
-    /// The thread that was there longest.
-    worst: Seen<'a>,
     threads: Vec<usize>,
-    total_s: f64,
-    gaps: u64,
-    samples: u64,
-    longest_ms: f64,
+    sum: Sum<'a>,
 }
 
 impl<'a> Line<'a> {
-    fn new(cause: Cause, frame: &'a String, worst: Seen<'a>) -> Self {
-        let threads = Vec::new();
-        Self { cause, frame, worst, threads, total_s: 0.0, gaps: 0, samples: 0, longest_ms: 0.0 }
-    }
-
     fn add(&mut self, seen: Seen<'a>) {
         if !self.threads.contains(&seen.thread) {
             self.threads.push(seen.thread);
         }
-        self.total_s += seen.off.total_s;
-        self.gaps += seen.off.gaps;
-        self.samples += seen.off.samples;
-        self.longest_ms = self.longest_ms.max(seen.off.longest_ms);
-        if seen.off.total_s > self.worst.off.total_s {
-            self.worst = seen;
-        }
+        self.sum.add(seen);
     }
 
     /// How long the kernel ran its threads at that line, at most: as long as it ran them at all.
@@ -87,7 +69,7 @@ impl<'a> Line<'a> {
     }
 
     fn advice(mut self, sight: &Sight) -> Advice {
-        let Self { cause, worst, total_s, gaps, samples, longest_ms, .. } = self;
+        let Self { cause, sum: Sum { worst, total_s, gaps, samples, longest_ms }, .. } = self;
         let ran_s = self.ran_s(sight).filter(|ran_s| *ran_s < RAN * total_s);
         let what = match ran_s {
             None => doing(worst.off),

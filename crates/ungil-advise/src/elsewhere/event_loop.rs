@@ -1,6 +1,6 @@
 //! A call that blocks, made by the thread of an event loop: nothing else of that loop runs meanwhile.
 
-use super::sight::{Seen, Sight, Told, at, doing, how_often, line};
+use super::sight::{Sight, Sum, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::short;
 use ungil_trace::analysis::words;
@@ -23,14 +23,14 @@ pub fn find(sight: &Sight) -> Vec<Advice> {
     let mut lines: Vec<Line> = Vec::new();
     for seen in sight.seen().filter(|seen| seen.off.on_event_loop) {
         let Some(frame) = line(seen.off) else { continue };
-        let is_it = |it: &Line| (it.worst.thread, it.frame) == (seen.thread, frame);
+        let is_it = |it: &Line| (it.sum.worst.thread, it.frame) == (seen.thread, frame);
         match lines.iter_mut().find(|it| is_it(it)) {
-            Some(line) => line.add(seen),
-            None => lines.push(Line::of(frame, seen)),
+            Some(line) => line.sum.add(seen),
+            None => lines.push(Line { frame, sum: Sum::of(seen) }),
         }
     }
     lines.retain(|line| line.matters(sight));
-    lines.sort_by(|a, b| b.total_s.total_cmp(&a.total_s));
+    lines.sort_by(|a, b| b.sum.total_s.total_cmp(&a.sum.total_s));
     lines.truncate(TOLD);
     lines.into_iter().map(|line| line.advice(sight)).collect()
 }
@@ -38,38 +38,18 @@ pub fn find(sight: &Sight) -> Vec<Advice> {
 /// A line that blocks the loop of a thread.
 struct Line<'a> {
     frame: &'a String,
-    /// What it did there for longest.
-    worst: Seen<'a>,
-    total_s: f64,
-    gaps: u64,
-    samples: u64,
-    longest_ms: f64,
+    sum: Sum<'a>,
 }
 
-impl<'a> Line<'a> {
-    fn of(frame: &'a String, worst: Seen<'a>) -> Self {
-        let OffGil { total_s, gaps, samples, longest_ms, .. } = *worst.off;
-        Self { frame, worst, total_s, gaps, samples, longest_ms }
-    }
-
-    fn add(&mut self, seen: Seen<'a>) {
-        self.total_s += seen.off.total_s;
-        self.gaps += seen.off.gaps;
-        self.samples += seen.off.samples;
-        self.longest_ms = self.longest_ms.max(seen.off.longest_ms);
-        if seen.off.total_s > self.worst.off.total_s {
-            self.worst = seen;
-        }
-    }
-
+impl Line<'_> {
     fn matters(&self, sight: &Sight) -> bool {
-        self.longest_ms >= SLOW_MS
-            || (self.total_s > LEAST_S.max(PART * sight.busy_s())
-                && self.gaps + self.samples >= LEAST_LOOKS)
+        let Sum { total_s, gaps, samples, longest_ms, .. } = self.sum;
+        longest_ms >= SLOW_MS
+            || (total_s > LEAST_S.max(PART * sight.busy_s()) && gaps + samples >= LEAST_LOOKS)
     }
 
     fn advice(self, sight: &Sight) -> Advice {
-        let Self { frame, worst, total_s, gaps, samples, longest_ms } = self;
+        let Self { frame, sum: Sum { worst, total_s, gaps, samples, longest_ms } } = self;
         let off = worst.off;
         let name = &sight.thread(worst.thread).name;
         let text = format!(

@@ -26,6 +26,34 @@ pub struct Seen<'a> {
     pub off: &'a OffGil,
 }
 
+/// What was seen at one line, summed.
+#[derive(Clone, Copy)]
+pub struct Sum<'a> {
+    /// What took longest there.
+    pub worst: Seen<'a>,
+    pub total_s: f64,
+    pub gaps: u64,
+    pub samples: u64,
+    pub longest_ms: f64,
+}
+
+impl<'a> Sum<'a> {
+    pub fn of(seen: Seen<'a>) -> Self {
+        let OffGil { total_s, gaps, samples, longest_ms, .. } = *seen.off;
+        Self { worst: seen, total_s, gaps, samples, longest_ms }
+    }
+
+    pub fn add(&mut self, seen: Seen<'a>) {
+        self.total_s += seen.off.total_s;
+        self.gaps += seen.off.gaps;
+        self.samples += seen.off.samples;
+        self.longest_ms = self.longest_ms.max(seen.off.longest_ms);
+        if seen.off.total_s > self.worst.off.total_s {
+            self.worst = seen;
+        }
+    }
+}
+
 impl<'a> Sight<'a> {
     /// All of them, in the order of the report. Threads that run without any GIL are not seen: what
     /// they did off it is all that they did.
