@@ -53,17 +53,16 @@ def test_a_thread_that_sleeps_lets_go_of_its_own_accord(tmp_path: Path, python: 
 def test_who_is_forced_to_let_go_and_goes_on_waits_from_then_on(
     tmp_path: Path, python: Python, policy: str
 ) -> None:
-    switches = 30
-    options = () if policy == "stock" else ("--policy", policy, "--quantum", "5")
-    recording = trace(
-        tmp_path, python.path, PROGRAMS / "spinning.py", str(switches), options=options
-    )
+    # A thread that the kernel does not run tells it later, on a busy machine by a few of its slices.
+    switches, slice_ms = 10, "50"
+    options = () if policy == "stock" else ("--policy", policy, "--quantum", slice_ms)
+    program = PROGRAMS / "spinning.py"
+    recording = trace(tmp_path, python.path, program, str(switches), slice_ms, options=options)
     spinning = [recording.track(it["name"]) for it in recording.gil["threads"] if not it["main"]]
     away = [it for track in spinning for it in between_holds(track)]
     assert len(away) >= switches
     told = [waited_ns > away_ns / 2 for away_ns, waited_ns in away]
-    # A thread that the kernel does not run tells it later.
-    assert sum(told) > len(told) / 4
+    assert sum(told) > len(told) / 2
 
 
 def between_holds(track: Track) -> list[tuple[int, int]]:
