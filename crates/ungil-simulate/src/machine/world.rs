@@ -31,8 +31,10 @@ const GOES_ON_NS: u64 = 1_000;
 pub(super) const SIGNALS_NS: u64 = 1_500;
 /// A thread that took longer to go on waited for the processor of another,
 const BEHIND_NS: u64 = 60_000;
-/// and went on so long after that one slept.
+/// and went on so long after that one slept,
 const SWITCHES_NS: u64 = 2_500;
+/// or was moved to another one, not before that.
+const MOVES_NS: u64 = 600_000;
 /// A thread that comes too late comes once another has the GIL. If nobody takes that, it comes so
 /// long after the one that let go would have been back.
 const COMES_ANYWAY_NS: u64 = 60_000;
@@ -207,10 +209,12 @@ impl World {
         let tasks = &mut self.tasks.borrow_mut();
         let delays = tasks[number].switches.after(tasks[by].source);
         let after_ns = delays.draw(&mut self.random.borrow_mut());
-        self.goes_on_in(number, after_ns);
         if after_ns > BEHIND_NS {
+            self.goes_on_in(number, after_ns.max(MOVES_NS));
             tasks[number].behind = Some(by);
             self.behind.borrow_mut()[by].push(number);
+        } else {
+            self.goes_on_in(number, after_ns);
         }
     }
 

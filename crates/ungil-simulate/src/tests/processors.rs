@@ -70,6 +70,21 @@ fn who_was_forced_out_and_waits_for_the_processor_of_the_other_has_it_when_that_
 }
 
 #[test]
+fn who_was_forced_out_and_waits_for_the_processor_of_the_other_does_not_want_the_gil_meanwhile() {
+    let waits = |after_ns| {
+        let switches = Switches::always(Arc::new(Delays::fixed(after_ns)));
+        let computes = Thread { switches, ..thread(0, &[burst(2 * LASTS_NS, 0)]) };
+        let comes_and_goes = thread(0, &[burst(300 * US, 5 * MS)]);
+        let rules = Rules { runs: 1, ..Rules::from(Settings::from(Policy::Stock)) };
+        let demand = demand(LASTS_NS, vec![computes, comes_and_goes]);
+        predict(&demand, &rules).unwrap().figures.threads[0].waits.count
+    };
+    assert!(waits(50 * US) > 10);
+    // In the recording the other one slept sooner.
+    assert_eq!(waits(90 * US), 0);
+}
+
+#[test]
 fn who_comes_too_late_for_a_gil_that_nobody_takes_has_it_nevertheless() {
     let mut random = fastrand::Rng::with_seed(1);
     let races = Arc::new(Races::too_late());
