@@ -14,6 +14,8 @@ pub(super) struct Following {
     /// How many of them need not wait any longer than until it sleeps.
     until_asleep: Vec<usize>,
     has_ended: Vec<bool>,
+    /// How many uses each had begun when it slept last.
+    began_before_sleep: Vec<usize>,
 }
 
 /// Who waits for a use.
@@ -32,6 +34,7 @@ impl Following {
             waiting: vec![BTreeMap::new(); threads],
             until_asleep: vec![0; threads],
             has_ended: vec![false; threads],
+            began_before_sleep: vec![0; threads],
         }
     }
 
@@ -54,6 +57,7 @@ impl Following {
     pub(super) fn sleeps(&mut self, number: usize, now_ns: u64, events: &mut Events) {
         let until_asleep = &mut self.until_asleep[number];
         let began_ns = &self.began_ns[number];
+        self.began_before_sleep[number] = began_ns.len();
         let Some(last_ns) = began_ns.last().filter(|_| *until_asleep > 0) else { return };
         self.waiting[number].retain(|_, followers| {
             followers.retain(|it| {
@@ -93,6 +97,12 @@ impl Following {
                     Begins::Turn { turn, awake: true } => Some(number + 1 - turn),
                     _ => None,
                 };
+                // It may have done that, and sleep already.
+                let began_before_sleep = self.began_before_sleep[thread];
+                if from.is_some_and(|from| began_before_sleep > from) {
+                    let last_ns = self.began_ns[thread][began_before_sleep - 1];
+                    return Some(last_ns.saturating_add(after_ns).max(now_ns));
+                }
                 self.until_asleep[thread] += usize::from(from.is_some());
                 let follower = Follower { thread: follower, after_ns, from };
                 self.waiting[thread].entry(number).or_default().push(follower);
@@ -145,5 +155,18 @@ mod tests {
         assert_eq!(events.next(), Some((1, 150)));
         following.began(0, 200, &mut events);
         assert_eq!(events.next(), None);
+    }
+
+    #[test]
+    fn who_still_ran_when_the_other_one_slept_does_not_wait_for_what_was_done() {
+        let (mut following, mut events) = (Following::new(2), Events::new(2));
+        let begins = Begins::Turn { turn: 2, awake: true };
+        let until = Until { thread: 0, begins, after_ns: 10, posted: false };
+        let number = following.number(until);
+        following.began(0, 100, &mut events);
+        assert_eq!(following.wait(1, until, number, 120), None, "it is awake");
+        following.sleeps(0, 150, &mut events);
+        assert_eq!(events.next(), Some((1, 150)));
+        assert_eq!(following.wait(1, until, number, 170), Some(170));
     }
 }
