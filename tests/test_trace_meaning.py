@@ -53,7 +53,7 @@ def test_a_thread_that_sleeps_lets_go_of_its_own_accord(tmp_path: Path, python: 
 def test_who_is_forced_to_let_go_and_goes_on_waits_from_then_on(
     tmp_path: Path, python: Python, policy: str
 ) -> None:
-    # A thread that the kernel does not run tells it later, on a busy machine by a few of its slices.
+    # A thread that the kernel does not run tells it later: on a busy machine by some slices of it.
     switches, slice_ms = 10, "50"
     options = () if policy == "stock" else ("--policy", policy, "--quantum", slice_ms)
     program = PROGRAMS / "spinning.py"
