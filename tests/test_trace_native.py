@@ -29,9 +29,14 @@ def sampled(tracks: list[Track]) -> bool:
     return any(len(track.stacks) >= SAMPLES for track in tracks if track.name == "keeping")
 
 
-def seen(tracks: list[Track]) -> bool:
+def seen(tracks: list[Track], times: int = SAMPLES) -> bool:
     """Whether its native frames were."""
-    return any(len(track.natives) >= SAMPLES for track in tracks if track.name == "keeping")
+    return any(len(track.natives) >= times for track in tracks if track.name == "keeping")
+
+
+def seen_in_several_holds(tracks: list[Track]) -> bool:
+    """The first ones may all show where the thread was when a busy machine did not run it."""
+    return seen(tracks, 6 * SAMPLES)
 
 
 def record(
@@ -101,7 +106,7 @@ def test_calls_that_wait_with_the_gil_are_seen_without_a_stop(tmp_path: Path) ->
 def test_who_calls_by_ctypes_with_the_gil_is_told_how_to_call_without_it(
     tmp_path: Path, ungil: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    recording = record(tmp_path, "sleeping", seen)
+    recording = record(tmp_path, "sleeping", seen_in_several_holds)
     tid = recording.thread("keeping")["tid"]
     found = [it for it in recording.report["findings"] if it["kind"] == "native-hold"]
     (finding,) = [it for it in found if it["threads"] == [tid]]
