@@ -37,6 +37,8 @@ PROGRAMS = {
 }
 WITHIN = 0.25
 TRIES = 5
+# How many calls a gain is told for.
+CALLS = {"wait-after-blocking-call": 1, "wait-after-thousand-blocking-calls": 1000}
 # Options of the programs that do what the advised lines of code say.
 CODE = {"to-a-process": ["--processes"]}
 # Advice whose lines of code belong to the beginning of a program.
@@ -84,13 +86,13 @@ def _walked(words: list[str]) -> Measured:
         _trace(after, _applied(first, words))
         waited = [_waited_ms(path, named) for path in (before, after)]
     gain = first["gain"]
-    assert gain["measure"] == "wait-after-blocking-call", gain
+    calls = CALLS[gain["measure"]]
     return {
         "advice": first["kind"],
-        "told_before_ms": gain["before"],
-        "predicted_ms": gain["after"],
-        "low_ms": gain["low"],
-        "high_ms": gain["high"],
+        "told_before_ms": gain["before"] / calls,
+        "predicted_ms": gain["after"] / calls,
+        "low_ms": gain["low"] / calls,
+        "high_ms": gain["high"] / calls,
         "before_ms": waited[0],
         "after_ms": waited[1],
         "took_s": time.monotonic() - began,
