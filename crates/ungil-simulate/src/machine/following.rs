@@ -89,26 +89,25 @@ impl Following {
         number: usize,
         now_ns: u64,
     ) -> Option<u64> {
-        match self.began_ns[thread].get(number) {
-            Some(began_ns) => Some(began_ns.saturating_add(after_ns).max(now_ns)),
-            None if self.has_ended[thread] => Some(now_ns),
-            None => {
-                let from = match begins {
-                    Begins::Turn { turn, awake: true } => Some(number + 1 - turn),
-                    _ => None,
-                };
-                // It may have done that, and sleep already.
-                let began_before_sleep = self.began_before_sleep[thread];
-                if from.is_some_and(|from| began_before_sleep > from) {
-                    let last_ns = self.began_ns[thread][began_before_sleep - 1];
-                    return Some(last_ns.saturating_add(after_ns).max(now_ns));
-                }
-                self.until_asleep[thread] += usize::from(from.is_some());
-                let follower = Follower { thread: follower, after_ns, from };
-                self.waiting[thread].entry(number).or_default().push(follower);
-                None
-            }
+        let from = match begins {
+            Begins::Turn { turn, awake: true } => Some(number + 1 - turn),
+            _ => None,
+        };
+        // It may have done that, and sleep already.
+        let before_sleep = self.began_before_sleep[thread];
+        let is_done = |from: &usize| before_sleep > *from && !self.has_ended[thread];
+        let done = from.filter(is_done).map(|_| before_sleep - 1);
+        let began_ns = &self.began_ns[thread];
+        if let Some(began_ns) = began_ns.get(number).or_else(|| began_ns.get(done?)) {
+            return Some(began_ns.saturating_add(after_ns).max(now_ns));
         }
+        if self.has_ended[thread] {
+            return Some(now_ns);
+        }
+        self.until_asleep[thread] += usize::from(from.is_some());
+        let follower = Follower { thread: follower, after_ns, from };
+        self.waiting[thread].entry(number).or_default().push(follower);
+        None
     }
 
     /// Thread `number` has ended: nobody need wait for it.
