@@ -8,6 +8,7 @@ use crate::plan::{Planned, count, planned};
 use crate::ranges::{Ranges, ranges};
 use crate::rules::{Gil, Rules};
 use serde::Serialize;
+use ungil_trace::report::Processors;
 
 /// Why there is no prediction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +108,7 @@ fn run(
     let setting = Setting {
         gil: rules.gil,
         cores: rules.cores,
+        recorded_cores: demand.processors.map(Processors::whole),
         wake_up_factor,
         lateness: demand.machine.lateness.clone(),
         coldness: demand.machine.coldness,

@@ -9,6 +9,7 @@
 
 mod events;
 mod processors;
+mod behind;
 mod requests;
 mod stacks;
 mod world;
@@ -39,6 +40,8 @@ use world::World;
 pub(crate) struct Setting {
     pub(crate) gil: Gil,
     pub(crate) cores: Option<usize>,
+    /// How many processors the recorded threads had; `None` if that is not known.
+    pub(crate) recorded_cores: Option<usize>,
     pub(crate) wake_up_factor: f64,
     pub(crate) lateness: Delays,
     pub(crate) coldness: Coldness,

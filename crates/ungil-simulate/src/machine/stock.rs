@@ -50,11 +50,11 @@ impl Cond {
         }
     }
 
-    /// The thread does not wait any more.
-    fn leave(&mut self, number: usize) {
-        if self.places[number].1.take().is_some() {
-            self.waiting -= 1;
-        }
+    /// The thread does not wait any more. Whether it did.
+    pub(super) fn leave(&mut self, number: usize) -> bool {
+        let waited = self.places[number].1.take().is_some();
+        self.waiting -= usize::from(waited);
+        waited
     }
 
     fn is_there(&self, (number, place): (usize, u32)) -> bool {
@@ -94,6 +94,7 @@ impl World {
     /// It has woken and does not wait any more.
     pub(super) fn has_woken(&self, number: usize) {
         self.cond.borrow_mut().leave(number);
+        self.goes_on(number);
     }
 
     /// Thread `by` wakes one that waits.

@@ -55,7 +55,7 @@ impl<'a> Here<'a> {
         self.take_processor();
         for next in thread.uses() {
             while !world.supplies.borrow_mut().is_there(self.number) {
-                self.falls_idle();
+                world.falls_idle(self.number, 0);
                 self.block(None);
             }
             self.take_gil();
@@ -72,7 +72,7 @@ impl<'a> Here<'a> {
                 _ => 0,
             };
             if !next.ends_in_short_call() {
-                self.falls_idle();
+                world.falls_idle(self.number, next.away_runs_ns);
             }
             self.compute(next.away_runs_ns);
             match waits {
@@ -86,12 +86,6 @@ impl<'a> Here<'a> {
             }
         }
         self.leave_processor();
-    }
-
-    /// Tells who waits for that that it is about to sleep, not for the GIL.
-    fn falls_idle(&self) {
-        let (now_ns, events) = (self.now_ns(), &mut self.world.events.borrow_mut());
-        self.world.following.borrow_mut().sleeps(self.number, now_ns, events);
     }
 
     /// Starts a thread, if that is what it is to do, and has somebody to start: what it waits for

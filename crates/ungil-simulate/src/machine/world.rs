@@ -2,6 +2,7 @@
 
 use super::Setting;
 use super::arrivals::Arrivals;
+use super::behind::Behind;
 use super::events::Events;
 use super::following::Following;
 use super::processors::Processors;
@@ -11,7 +12,7 @@ use super::supplies::Supplies;
 use super::tally::{Outcome, Tally};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::{End, FOR_LONG_NS, Races, Switches};
+use crate::demand::{End, FOR_LONG_NS, OWN_NS, Races, Switches};
 use crate::lengths::scaled;
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
@@ -35,6 +36,10 @@ const BEHIND_NS: u64 = 60_000;
 const SWITCHES_NS: u64 = 2_500;
 /// or was moved to another one, not before that.
 const MOVES_NS: u64 = 600_000;
+/// A thread that goes away runs for so long at most before it sleeps, if it does not compute then.
+const FALLS_IDLE_NS: u64 = 8_000;
+/// One that ran for less than such a part of another's CPU time takes the processor from it.
+const LIGHT: u64 = 2;
 /// A thread that comes too late comes once another has the GIL. If nobody takes that, it comes so
 /// long after the one that let go would have been back.
 const COMES_ANYWAY_NS: u64 = 60_000;
@@ -52,8 +57,6 @@ pub(super) struct Task {
     pub(super) sleeps_since_ns: u64,
     /// Whether it was awake until then: it wanted the GIL just then, or asked for it.
     pub(super) falls_asleep: bool,
-    /// The thread for whose processor it waits.
-    behind: Option<usize>,
     /// How long it will be away from the GIL that it lets go of.
     pub(super) away_ns: u64,
     /// For how long it had slept when it last ran.
@@ -81,8 +84,9 @@ pub(super) struct World {
     successors: Vec<Option<Next>>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
-    /// Who waits for the processor of each thread.
-    behind: RefCell<Vec<Vec<usize>>>,
+    behind: RefCell<Behind>,
+    /// Whether three threads had two processors when they were recorded, and still have.
+    is_cramped: bool,
     /// Woken threads that come once another has the GIL.
     late: RefCell<Vec<usize>>,
     /// Who sleeps on which word.
@@ -99,6 +103,8 @@ pub(super) struct World {
     pub(super) drop_requested: Cell<bool>,
     /// When the holder looks at the request.
     pub(super) answers_at_ns: Cell<u64>,
+    /// Who asked it last, or [`NOBODY`] once that is over.
+    asker: Cell<usize>,
     /// Who sleeps on `switch_cond`, or [`NOBODY`].
     pub(super) forced_out: Cell<usize>,
     pub(super) coldness: RefCell<Coldness>,
@@ -126,7 +132,6 @@ impl World {
             sleeps_since_ns: 0,
             slept_ns: 0,
             falls_asleep: false,
-            behind: None,
             away_ns: u64::MAX,
             computes: None,
             answers: thread.answers.clone(),
@@ -147,7 +152,8 @@ impl World {
                 .cores
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
             tasks: RefCell::new(tasks.collect()),
-            behind: RefCell::new(vec![Vec::new(); threads.len()]),
+            behind: RefCell::new(Behind::new(threads.len())),
+            is_cramped: setting.cores.is_none() && setting.recorded_cores == Some(2),
             late: RefCell::default(),
             sleepers: RefCell::default(),
             random: RefCell::new(Rng::with_seed(setting.seed)),
@@ -159,6 +165,7 @@ impl World {
             switches: Cell::new(0),
             drop_requested: Cell::new(false),
             answers_at_ns: Cell::new(0),
+            asker: Cell::new(NOBODY),
             forced_out: Cell::new(NOBODY),
             tally: RefCell::new(Tally::new(threads.len())),
             coldness: RefCell::new(setting.coldness),
@@ -170,6 +177,7 @@ impl World {
         if self.drop_requested.replace(true) {
             return;
         }
+        self.asker.set(asker);
         let holder = self.last_holder.get();
         let tasks = &mut self.tasks.borrow_mut();
         tasks[asker].falls_asleep = true;
@@ -206,15 +214,34 @@ impl World {
             self.after(number, GOES_ON_NS);
             return;
         }
-        let tasks = &mut self.tasks.borrow_mut();
-        let delays = tasks[number].switches.after(tasks[by].source);
-        let after_ns = delays.draw(&mut self.random.borrow_mut());
+        let after_ns = {
+            let tasks = self.tasks.borrow();
+            let delays = tasks[number].switches.after(tasks[by].source);
+            delays.draw(&mut self.random.borrow_mut())
+        };
+        let asker = self.asker.replace(NOBODY);
         if after_ns > BEHIND_NS {
             self.goes_on_in(number, after_ns.max(MOVES_NS));
-            tasks[number].behind = Some(by);
-            self.behind.borrow_mut()[by].push(number);
-        } else {
-            self.goes_on_in(number, after_ns);
+            self.behind.borrow_mut().wait(number, by);
+            return;
+        }
+        self.goes_on_in(number, after_ns);
+        if self.is_cramped && ![NOBODY, number, by].contains(&asker) {
+            self.displaces(by, asker);
+        }
+    }
+
+    /// Thread `by` was woken and has the GIL. If the one that let go has kept its processor, it has
+    /// that of thread `asker`, which had asked and was about to sleep again. So that one is still
+    /// awake, and goes on when the other sleeps. (The kernel prefers who has run for less.)
+    fn displaces(&self, by: usize, asker: usize) {
+        let is_light = {
+            let tasks = self.tasks.borrow();
+            tasks[by].cpu_ns.saturating_mul(LIGHT) < tasks[asker].cpu_ns
+        };
+        if is_light && self.cond.borrow_mut().leave(asker) {
+            self.after(asker, MOVES_NS);
+            self.behind.borrow_mut().wait(asker, by);
         }
     }
 
@@ -229,21 +256,30 @@ impl World {
     /// Thread `number` sleeps in `ns`: those that wait for its processor have it.
     pub(super) fn leaves_in(&self, number: usize, ns: u64) {
         let at_ns = self.now_ns.get().saturating_add(ns).saturating_add(SWITCHES_NS);
-        for behind in self.behind.borrow_mut()[number].drain(..) {
-            if self.tasks.borrow_mut()[behind].behind.take_if(|by| *by == number).is_some() {
-                self.events.borrow_mut().hasten(behind, at_ns);
-            }
+        for freed in self.behind.borrow_mut().freed(number) {
+            self.events.borrow_mut().hasten(freed, at_ns);
         }
     }
 
-    /// The same of one that sleeps now.
+    /// Thread `number` is about to sleep, not for the GIL, and runs for so long before or after that:
+    /// what others waited for is done.
+    pub(super) fn falls_idle(&self, number: usize, runs_ns: u64) {
+        let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
+        self.following.borrow_mut().sleeps(number, now_ns, &mut events);
+        drop(events);
+        if runs_ns <= OWN_NS {
+            self.leaves_in(number, runs_ns.min(FALLS_IDLE_NS));
+        }
+    }
+
+    /// Its processor is free now.
     pub(super) fn leaves(&self, number: usize) {
         self.leaves_in(number, 0);
     }
 
     /// Thread `number` goes on.
     pub(super) fn goes_on(&self, number: usize) {
-        self.tasks.borrow_mut()[number].behind = None;
+        self.behind.borrow_mut().goes_on(number);
     }
 
     /// Thread `number`, which sleeps, is woken by one that has let go of the GIL, and may be back

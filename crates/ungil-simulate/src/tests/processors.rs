@@ -2,12 +2,13 @@
 
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
-use crate::demand::{End, Races, Switches, Thread};
+use crate::demand::{Demand, End, Races, Switches, Thread};
 use crate::plan::planned;
 use crate::rules::Rules;
 use crate::{Figures, predict};
 use std::sync::Arc;
 use ungil_core::schedule::{Policy, Settings};
+use ungil_trace::report::Processors;
 
 const LASTS_NS: u64 = 500 * MS;
 
@@ -82,6 +83,44 @@ fn who_was_forced_out_and_waits_for_the_processor_of_the_other_does_not_want_the
     assert!(waits(50 * US) > 10);
     // In the recording the other one slept sooner.
     assert_eq!(waits(90 * US), 0);
+}
+
+/// Two threads compute, and are forced out by each other and by a third one, which sleeps for 2 ms
+/// after each use. So long after that one has the GIL, the one that let go for it goes on.
+fn two_compute_and_one_sleeps(allowed: u32, goes_on_ns: u64, away_ran: f64) -> Figures {
+    let computes = Thread {
+        answers: Arc::new(Delays::fixed(900)),
+        switches: Switches::always(Arc::new(Delays::fixed(goes_on_ns))),
+        ..thread(0, &[burst(2 * LASTS_NS, 0)])
+    };
+    let sleeps = Thread { away_ran, ..thread(0, &[burst(100 * US, 2 * MS)]) };
+    let processors = Some(Processors { allowed, limit: None });
+    let threads = vec![sleeps, computes.clone(), computes];
+    let demand = Demand { processors, ..demand(LASTS_NS, threads) };
+    let rules = Rules { runs: 1, ..Rules::from(Settings::from(Policy::Stock)) };
+    predict(&demand, &rules).unwrap().figures
+}
+
+#[test]
+fn who_asked_and_lost_its_processor_to_the_new_holder_goes_on_when_that_one_sleeps() {
+    let wait_us =
+        |allowed| two_compute_and_one_sleeps(allowed, 20 * US, 0.0).threads[0].waits.p50_us;
+    // It has the GIL before the one that was forced out, which asks 5 ms after that. Where a third
+    // processor is free, it sleeps, and the other's time is not of the same hold.
+    assert!((2_900.0..3_300.0).contains(&wait_us(2)), "{}", wait_us(2));
+    assert!(wait_us(3) > 5_000.0, "{}", wait_us(3));
+}
+
+#[test]
+fn who_waits_for_the_processor_of_one_that_falls_asleep_has_the_gil_before_one_that_is_woken() {
+    let longest_us = |away_ran| {
+        let figures = two_compute_and_one_sleeps(8, 90 * US, away_ran);
+        figures.threads[1].waits.max_us.max(figures.threads[2].waits.max_us)
+    };
+    // It runs for 30 us in all of that time: hardly before it sleeps.
+    assert!(longest_us(0.015) > 50_000.0, "{}", longest_us(0.015));
+    // It computes for 0.4 ms, and sleeps then.
+    assert!(longest_us(0.2) < 15_000.0, "{}", longest_us(0.2));
 }
 
 #[test]

@@ -157,6 +157,7 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
     let setting = Setting {
         gil: rules.gil,
         cores: rules.cores,
+        recorded_cores: Some(2),
         wake_up_factor: 1.0,
         lateness: Delays::fixed(50 * US),
         coldness: Coldness::NEVER,
