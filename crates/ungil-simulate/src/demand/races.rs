@@ -15,6 +15,10 @@ use std::sync::Arc;
 const MOST_SEEN: usize = 8_192;
 /// As many with about the same time away are drawn from.
 const ALIKE: usize = 24;
+/// So many are enough if others had less than half of it, or more than twice as much,
+const FEW_ALIKE: usize = 8;
+/// apart from such a difference.
+const SAME_NS: u32 = 2_000;
 /// So many tell how races of two threads, or of one, end; fewer are taken together with others.
 const ENOUGH: usize = 40;
 /// Who is away for so long has left the GIL to others, and is away for as long as anybody.
@@ -174,12 +178,21 @@ impl Ends {
     }
 
     fn alike(&self, away_ns: u32) -> &[(u32, End)] {
-        let mut from = self.all.partition_point(|(its_ns, _)| *its_ns < away_ns);
-        let mut to = self.all.partition_point(|(its_ns, _)| *its_ns <= away_ns);
+        let first = |is_less: &dyn Fn(u32) -> bool| self.all.partition_point(|it| is_less(it.0));
+        let near = first(&|ns| ns + SAME_NS / 2 < away_ns / 2)..first(&|ns| {
+            ns / 2 <= away_ns.saturating_add(SAME_NS / 2)
+        });
+        let (mut from, mut to) = (first(&|ns| ns < away_ns), first(&|ns| ns <= away_ns));
         while to - from < ALIKE.min(self.all.len()) {
             let shorter = from.checked_sub(1).map(|before| away_ns - self.all[before].0);
             let longer = self.all.get(to).map(|(its_ns, _)| its_ns - away_ns);
-            if shorter.is_some_and(|ns| longer.is_none_or(|longer_ns| ns <= longer_ns)) {
+            let is_shorter =
+                shorter.is_some_and(|ns| longer.is_none_or(|longer_ns| ns <= longer_ns));
+            let next = if is_shorter { from - 1 } else { to };
+            if to - from >= FEW_ALIKE && !near.contains(&next) {
+                break;
+            }
+            if is_shorter {
                 from -= 1;
             } else {
                 to += 1;
@@ -261,6 +274,17 @@ mod tests {
         assert_eq!(drawn(&races, 1, 12_000), [End::Woken(4 * US)]);
         // Against any other thread, as against those.
         assert_eq!(drawn(&races, 7, 10_050), [End::Woken(4 * US), End::TooLate]);
+    }
+
+    #[test]
+    fn few_races_that_are_alike_say_more_than_others_that_are_not() {
+        let mut seen = Seen::default();
+        (0..FEW_ALIKE).for_each(|_| seen.add(3, (15 * US, End::TooLate)));
+        (0..100).for_each(|_| seen.add(3, (60 * US, End::Woken(8 * US))));
+        let races = Races::of_each(vec![seen], &PLACES.into(), US).remove(0);
+        assert_eq!(drawn(&races, 0, 17_000), [End::TooLate]);
+        // Where there are none, those that are least unlike.
+        assert_eq!(drawn(&races, 0, 500_000), [End::Woken(8 * US)]);
     }
 
     #[test]
