@@ -283,3 +283,24 @@ def test_evidence_shows_a_short_time_in_a_unit_in_which_it_is_not_zero() -> None
         "- waited: 30.0 us",
         "- waited: 0.00 s",
     ]
+
+
+def test_a_range_of_more_than_a_thousand_has_all_of_its_digits() -> None:
+    def shown(low: float, high: float) -> str:
+        advice: dict[str, Any] = {
+            "kind": "interval",
+            "cause": None,
+            "text": "ask sooner",
+            "subject": {"pid": 1, "gil": 0, "threads": [], "thread_group": None, "function": None},
+            "action": {"command": None, "shell": None, "code": None},
+            "gain": {"unit": "ms", "before": high, "after": low, "low": low, "high": high},
+            "confidence": {"level": "low", "because": "it was predicted"},
+            "evidence": [],
+            "same_as": None,
+        }
+        out = io.StringIO()
+        print_advice(json.dumps({"advised": {"advice": [advice], "rejected": []}}), out)
+        return out.getvalue().splitlines()[0].strip()
+
+    assert shown(53.7, 1180.4) == "1. ask sooner (53.7 to 1,180 ms)"
+    assert shown(0.05, 0.5) == "1. ask sooner (50 to 500 us)"

@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ungil.formatting import digits, printable
+from ungil.formatting import at_most_three_digits, digits, printable
 from ungil.report.model import Advice, Evidence, Finding, Gain, Report
 from ungil.report.repeats import the_same, with_repeats
 
@@ -100,7 +100,7 @@ def _range(gain: Gain) -> str:
     # The sentence before it says a length in the unit that it has fewest digits in.
     if gain["unit"] == "ms" and high < 1:
         low, high, unit = low * 1e3, high * 1e3, " us"
-    return f"{low:.3g} to {high:.3g}{unit}"
+    return f"{at_most_three_digits(low)} to {at_most_three_digits(high)}{unit}"
 
 
 def _sure(advice: Advice) -> Text:

@@ -211,7 +211,7 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
         f" of the time; {rate(gil['handoffs'], busy_s)} handoffs/s, ",
         f"{rate(gil['forced'], busy_s)} forced/s; ",
         f"{rate(gil['wanting_busy_mean'], 1.0)} threads wanted to run on average, and one could",
-        f"; {turn} {interval:.3g}ms" if interval else "",
+        f"; {turn} {at_most_three_digits(interval)}ms" if interval else "",
         f"; without the first {duration(alone_s)}, when there was one thread, which held it for "
         f"{share(alone_held_s, alone_s)}"
         if alone_s >= seconds / 100
