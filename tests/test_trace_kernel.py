@@ -83,6 +83,19 @@ def test_pure_python_that_the_kernel_does_not_run_is_descheduled(
         assert thread["kept"]["holds"] <= thread["unanswered"]["holds"]
 
 
+@pytest.mark.parametrize("python", PYTHONS_3, ids=str)
+def test_threads_that_wait_for_a_processor_to_take_a_free_gil_wake_up_late(
+    tmp_path: Path, python: Python
+) -> None:
+    words = [python.path, PROGRAMS / "oversubscribed.py", "150"]
+    recording = trace(tmp_path, *words, preexec_fn=pinned())
+    finding = recording.finding("late-wakeups")
+    assert "convoy" not in kinds(recording)
+    assert finding["waited_s"] / 2 <= finding["unheld_s"] <= finding["waited_s"]
+    assert finding["cost_s"] == finding["unheld_s"]
+    assert finding["wanting"] > 1
+
+
 @pytest.mark.parametrize("python", pythons("3.8", "3.13", since=(3, 0)), ids=str)
 @pytest.mark.parametrize("what", ["compute", "hold"])
 def test_native_code_is_found_on_a_busy_core_whether_it_computes_or_sleeps(

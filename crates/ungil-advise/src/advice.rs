@@ -79,6 +79,8 @@ pub enum Cause {
     CpuLimit,
     /// The kernel does not run threads that have the GIL.
     Descheduled,
+    /// The kernel does not run threads that were woken for the GIL.
+    LateWakeups,
     /// Another lock.
     Lock,
     /// A file system.
@@ -232,12 +234,13 @@ impl Kind {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::BlockedEventLoop,
         Self::ExhaustedPool,
         Self::Polling,
         Self::CpuLimit,
         Self::Descheduled,
+        Self::LateWakeups,
         Self::Lock,
         Self::Disk,
         Self::Network,

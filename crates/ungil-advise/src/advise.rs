@@ -43,9 +43,9 @@ pub fn advise_until(
 /// thing to do.
 fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
     match advice.cause {
-        Some(Cause::Descheduled | Cause::CpuLimit) => {
+        Some(Cause::Descheduled | Cause::LateWakeups | Cause::CpuLimit) => {
             let worst = report.findings.first().map(|it| &it.evidence);
-            matches!(worst, Some(Evidence::Descheduled { .. }))
+            matches!(worst, Some(Evidence::Descheduled { .. } | Evidence::LateWakeups { .. }))
         }
         // All that the loop has to do waits as long as it is blocked.
         Some(Cause::BlockedEventLoop) => takes_longer_than_waits(report, advice),

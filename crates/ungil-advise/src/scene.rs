@@ -68,6 +68,7 @@ pub fn is_about_waits(finding: &Finding) -> bool {
         | Evidence::NativeHold { .. } => true,
         Evidence::None { contended_share, .. } => contended_share > LIMIT_SHARE,
         Evidence::Descheduled { .. }
+        | Evidence::LateWakeups { .. }
         | Evidence::Parked { .. }
         | Evidence::WorldPauses { .. }
         | Evidence::GilSwitchedOn { .. }

@@ -317,9 +317,8 @@ class Finding(TypedDict):
     """What the numbers mean, in a sentence."""
 
     kind: str
-    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `parked`, `world-pauses`,
-    `gil-switched-on`, `none` or
-    `not-recorded`."""
+    """`convoy`, `hog`, `unfair`, `native-hold`, `descheduled`, `late-wakeups`, `parked`,
+    `world-pauses`, `gil-switched-on`, `none` or `not-recorded`."""
     text: str
     advice: NotRequired[str | None]
     pid: NotRequired[int | None]

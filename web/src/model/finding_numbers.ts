@@ -60,6 +60,14 @@ export function findingNumbers(
         cost: sum("notRunWaited"),
         words: `the kernel did not run its threads for ${time(sum("notRun"))} of ${time(sum("held"))} that they held`,
       };
+    case "late-wakeups": {
+      const free = numbers.blame.filter((row) => row.culprit < 0);
+      const unheld = free.reduce((all, row) => all + row.waited, 0);
+      return {
+        cost: unheld,
+        words: `nobody had the GIL for ${time(unheld)} of the ${time(numbers.waited)} that threads waited`,
+      };
+    }
     case "none":
       return {
         cost: numbers.waited,

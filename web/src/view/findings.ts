@@ -20,6 +20,7 @@ const WORDS: Record<string, string> = {
   none: "ok",
   "not-recorded": "not recorded",
   "native-hold": "native hold",
+  "late-wakeups": "late wake-ups",
 };
 
 /** The title of the page: the program, and the facts about its run. */

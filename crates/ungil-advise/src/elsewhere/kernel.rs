@@ -3,7 +3,7 @@
 use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
 use crate::place::{GilPlace, finding_key};
 use ungil_trace::analysis::words;
-use ungil_trace::report::{Evidence as Found, ProcessReport, Report};
+use ungil_trace::report::{Evidence as Found, Finding, ProcessReport, Report};
 
 /// A CPU limit that stops a process for this part (of 1) of its life is felt.
 const PART: f64 = 0.1;
@@ -15,54 +15,87 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Option<Advice> {
     of_finding(report, begins).or_else(|| of_limit(report, begins))
 }
 
+/// The costliest of the findings that say so.
 fn of_finding(report: &Report, begins: &str) -> Option<Advice> {
-    let mut findings = report.findings.iter().enumerate();
-    let (number, finding, not_run_s, limited) =
-        findings.find_map(|(number, finding)| match finding.evidence {
+    report.findings.iter().enumerate().find_map(|(number, finding)| {
+        let told = match finding.evidence {
             Found::Descheduled { not_run_s, limited, .. } => {
-                Some((number, finding, not_run_s, limited))
+                holders_not_run(number, finding, not_run_s, limited)
             }
-            _ => None,
-        })?;
-    let cost = Evidence::at(
-        "waits of other threads for the GIL meanwhile, summed",
-        finding.cost_s,
-        Unit::Seconds,
-        finding_key(number, "cost_s"),
-    );
-    let not_run = Evidence::at(
-        "time that the kernel did not run holders of the GIL",
-        not_run_s,
-        Unit::Seconds,
-        finding_key(number, "not_run_s"),
-    );
+            Found::LateWakeups { unheld_s, wanting, .. } => {
+                woken_not_run(number, unheld_s, wanting)
+            }
+            _ => return None,
+        };
+        Some(told.advice(finding, begins))
+    })
+}
+
+/// What a finding says, and what that rests on.
+struct Told {
+    cause: Cause,
+    what: String,
+    because: &'static str,
+    evidence: Vec<Evidence>,
+}
+
+impl Told {
+    fn advice(self, finding: &Finding, begins: &str) -> Advice {
+        Advice {
+            kind: Kind::NotTheGil,
+            cause: Some(self.cause),
+            text: format!("{begins}: {}", self.what),
+            subject: Subject {
+                pid: finding.pid,
+                gil: finding.gil,
+                threads: finding.threads.clone(),
+                thread_group: None,
+                function: None,
+            },
+            action: Action::default(),
+            gain: None,
+            confidence: Confidence { level: Sure::High, because: self.because.to_owned() },
+            evidence: self.evidence,
+            same_as: None,
+        }
+    }
+}
+
+fn holders_not_run(number: usize, finding: &Finding, not_run_s: f64, limited: bool) -> Told {
+    let at = |what, value, key| Evidence::at(what, value, Unit::Seconds, finding_key(number, key));
     let (cause, what) = if limited {
         (Cause::CpuLimit, "a CPU limit stopped the process while threads held the GIL")
     } else {
         (Cause::Descheduled, "something else ran on the processors while threads held the GIL")
     };
-    Some(Advice {
-        kind: Kind::NotTheGil,
-        cause: Some(cause),
-        text: format!("{begins}: {what}, {} in all", words::length(not_run_s)),
-        subject: Subject {
-            pid: finding.pid,
-            gil: finding.gil,
-            threads: finding.threads.clone(),
-            thread_group: None,
-            function: None,
-        },
-        action: Action::default(),
-        gain: None,
-        confidence: Confidence {
-            level: Sure::High,
-            because: "the kernel counts how long it does not run a thread, and how long a limit \
-                      stops it"
-                .to_owned(),
-        },
-        evidence: vec![not_run, cost],
-        same_as: None,
-    })
+    Told {
+        cause,
+        what: format!("{what}, {} in all", words::length(not_run_s)),
+        because: "the kernel counts how long it does not run a thread, and how long a limit stops \
+                  it",
+        evidence: vec![
+            at("time that the kernel did not run holders of the GIL", not_run_s, "not_run_s"),
+            at("waits of other threads for the GIL meanwhile, summed", finding.cost_s, "cost_s"),
+        ],
+    }
+}
+
+fn woken_not_run(number: usize, unheld_s: f64, wanting: f64) -> Told {
+    let at = |what, value, unit, key| Evidence::at(what, value, unit, finding_key(number, key));
+    Told {
+        cause: Cause::LateWakeups,
+        what: format!(
+            "threads that were woken for the GIL waited for a processor, and nobody had the GIL for \
+             {} of their waits; run fewer threads (a smaller pool, n_jobs, OMP_NUM_THREADS), or \
+             give the program more processors",
+            words::length(unheld_s),
+        ),
+        because: "the events tell when nobody has the GIL, but not what ran on the processors then",
+        evidence: vec![
+            at("waits while nobody had the GIL, summed", unheld_s, Unit::Seconds, "unheld_s"),
+            at("threads that wanted to run", wanting, Unit::Count, "wanting"),
+        ],
+    }
 }
 
 /// A limit under which nobody waited for the GIL: the process as a whole stood still.

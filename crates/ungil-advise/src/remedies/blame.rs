@@ -46,6 +46,7 @@ impl Ward<'_> {
                 all.push(at("contended", *contended_share, Unit::Share, "contended_share"));
             }
             Found::Descheduled { .. }
+            | Found::LateWakeups { .. }
             | Found::Parked { .. }
             | Found::WorldPauses { .. }
             | Found::GilSwitchedOn { .. }

@@ -383,6 +383,21 @@ fn sleeps_beside(contended_share: f64, stack: &[&str]) -> Report {
 }
 
 #[test]
+fn where_nobody_had_the_gil_that_threads_waited_for_fewer_threads_are_the_first_advice() {
+    let mut report = sleeps_beside(0.8, &["work app.py"]);
+    report.findings[0].evidence =
+        Evidence::LateWakeups { unheld_s: 1.2, waited_s: 1.5, handoffs: 300, wanting: 6.0 };
+    let advised = advise(&report, &[]);
+    assert_eq!(advised.advice[0].cause, Some(Cause::LateWakeups));
+    assert_eq!(
+        advised.advice[0].text,
+        "it is not the GIL: threads that were woken for the GIL waited for a processor, and nobody \
+         had the GIL for 1.2 s of their waits; run fewer threads (a smaller pool, n_jobs, \
+         OMP_NUM_THREADS), or give the program more processors"
+    );
+}
+
+#[test]
 fn a_sleep_beside_a_contended_gil_is_not_told_instead_of_it() {
     let causes = |share: f64| -> Vec<_> {
         let advised = advise(&sleeps_beside(share, &["work app.py"]), &[]);

@@ -128,6 +128,17 @@ pub enum Evidence {
         /// Whether a CPU limit explains at least half of it.
         limited: bool,
     },
+    /// Threads waited for a GIL that nobody had, because who was woken for it got no processor.
+    LateWakeups {
+        /// For how long, summed over the threads.
+        unheld_s: f64,
+        /// How long they waited in all.
+        waited_s: f64,
+        /// How often another thread got it than had it before.
+        handoffs: u64,
+        /// How many threads had the GIL or waited for it, on average.
+        wanting: f64,
+    },
     /// Threads of a free-threaded interpreter slept for one lock.
     Parked {
         /// Whose lock: "object", "lock" (of the program) or "internal".

@@ -12,9 +12,9 @@ const MAIN_PART: f64 = 0.8;
 /// Culprits named in one sentence.
 const NAMED: usize = 3;
 
-/// The convoy behind the CPU-bound threads of this GIL, unless most of its cost is the `kept_s` for
-/// which native code kept the GIL: its cure is another one.
-pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
+/// The convoy behind the CPU-bound threads of this GIL, unless most of its cost is the `told_s` for
+/// which native code kept the GIL, or nobody had it: the cure of that is another one.
+pub(super) fn find(scene: Scene, told_s: f64) -> Option<Finding> {
     let is_victim = |thread: &&ThreadReport| {
         let blocking = &thread.blocking;
         // The cost decides, not the part of the calls: most calls that let go of the GIL come
@@ -26,7 +26,7 @@ pub(super) fn find(scene: Scene, kept_s: f64) -> Option<Finding> {
     let cost_s: f64 = victims.iter().map(|victim| victim.blocking.waited_s).sum();
     let late: u64 = victims.iter().map(|victim| victim.blocking.late).sum();
     let worst = *victims.first()?;
-    if late < LATE_CALLS || !scene.is_relevant(cost_s) || 2.0 * kept_s > cost_s {
+    if late < LATE_CALLS || !scene.is_relevant(cost_s) || 2.0 * told_s > cost_s {
         return None;
     }
     let culprits = main_culprits(scene, worst);

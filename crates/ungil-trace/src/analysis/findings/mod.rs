@@ -13,6 +13,7 @@ mod advice;
 mod convoy;
 mod descheduled;
 mod hog;
+mod late_wakeups;
 mod native_hold;
 mod parked;
 mod switched_on;
@@ -47,8 +48,9 @@ pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
 
 fn find_in(scene: Scene) -> Vec<Finding> {
     let mut findings = native_hold::find(scene);
-    let kept_s: f64 = findings.iter().map(|finding| finding.cost_s).sum();
-    findings.extend(convoy::find(scene, kept_s));
+    findings.extend(late_wakeups::find(scene));
+    let told_s: f64 = findings.iter().map(|finding| finding.cost_s).sum();
+    findings.extend(convoy::find(scene, told_s));
     findings.extend(unfair::find(scene));
     let hog = hog::find(scene, &findings);
     findings.extend(hog);

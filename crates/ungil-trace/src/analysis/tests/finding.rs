@@ -356,6 +356,40 @@ fn where_threads_wait_for_holders_that_run_too_the_gil_is_the_limit_besides() {
     assert_eq!(computing_beside_others(2 * MS), ["descheduled"]);
 }
 
+/// Four threads use the GIL for 0.1 ms each after their calls, and have it so long after the release
+/// before.
+fn woken_after(gap: u64) -> Report {
+    let mut scenario = Scenario::new(4);
+    (1..4).for_each(|thread| scenario.wait(0, thread));
+    let mut at = 0;
+    for turn in 0..400 {
+        let thread = turn % 4;
+        scenario.hold(at, at + MS / 10, thread);
+        scenario.wait(at + MS / 10 + 10, thread);
+        at += MS / 10 + gap;
+    }
+    scenario.end(at)
+}
+
+#[test]
+fn waits_for_a_gil_that_nobody_has_are_late_wake_ups_and_no_convoy() {
+    let report = woken_after(4 * MS);
+    assert_eq!(kinds(&report), ["late-wakeups"]);
+    let finding = &report.findings[0];
+    assert_eq!(
+        finding.text,
+        "nobody had the GIL for 6.4 s of the 6.52 s that threads waited for it, summed over them: \
+         who is woken for it waits for a processor; 4.0 threads wanted to run on average"
+    );
+    assert_eq!(finding.threads.len(), 4);
+    assert!(finding.cost_s > 6.0);
+}
+
+#[test]
+fn a_thread_that_takes_as_long_as_usual_to_wake_up_does_not_wait_for_a_processor() {
+    assert!(!kinds(&woken_after(MS / 20)).contains(&"late-wakeups".to_owned()));
+}
+
 #[test]
 fn a_holder_that_runs_is_in_native_code_and_not_descheduled() {
     let report = long_turns(99 * MS, false, |_, _| ()).end(2_000 * MS);

@@ -1,0 +1,55 @@
+//! Late wake-ups: threads that waited for the GIL while nobody had it.
+//!
+//! A thread that is woken for the GIL needs a processor to take it. If more threads want to run than
+//! there are processors, it waits for one, and all others wait for it. That is common where a pool
+//! computes without the GIL in more threads than processors. No policy of the GIL helps: it is free.
+
+use super::scene::Scene;
+use super::words;
+use crate::report::{Evidence, Finding, Processors, Who};
+
+/// The part of all waits in which nobody has the GIL, from which on it is what to look at.
+const MOST_PART: f64 = 0.5;
+/// For how long nobody has the GIL at a handoff then. Who finds a processor has it in half of that.
+const LATE_S: f64 = 1e-4;
+
+/// The waits for a GIL that was free.
+pub(super) fn find(scene: Scene) -> Option<Finding> {
+    let unheld = scene.gil.blame.iter().filter(|row| row.culprit == Who::Nobody);
+    let mut victims: Vec<(u32, f64)> = Vec::new();
+    let mut unheld_s = 0.0;
+    for row in unheld {
+        unheld_s += row.waited_s;
+        if let Who::Thread(tid) = row.victim {
+            victims.push((tid, row.waited_s));
+        }
+    }
+    let waited_s: f64 = scene.gil.blame.iter().map(|row| row.waited_s).sum();
+    let (wanting, handoffs) = (scene.gil.wanting_busy_mean, scene.gil.handoffs);
+    // All that wait do so at the same time.
+    let is_late = unheld_s / wanting.max(1.0) > LATE_S * handoffs as f64;
+    let processors = scene.process.processors.map(Processors::usable);
+    let are_too_many = wanting > processors.unwrap_or(1.0);
+    let is_most = unheld_s >= MOST_PART * waited_s && scene.is_relevant(unheld_s);
+    if !(is_late && are_too_many && is_most) {
+        return None;
+    }
+    victims.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let on = processors.map_or_else(String::new, |it| format!(" on {}", words::processors(it)));
+    let text = format!(
+        "nobody had the GIL for {} of the {} that threads waited for it, summed over them: who is \
+         woken for it waits for a processor; {wanting:.1} threads wanted to run on average{on}",
+        words::length(unheld_s),
+        words::length(waited_s),
+    );
+    Some(Finding {
+        advice: Some(
+            "run fewer threads (a smaller pool, n_jobs, OMP_NUM_THREADS) or fewer programs beside \
+             it, or give it more processors; no GIL policy helps here"
+                .to_owned(),
+        ),
+        threads: victims.iter().map(|(tid, _)| *tid).collect(),
+        cost_s: unheld_s,
+        ..scene.finding(Evidence::LateWakeups { unheld_s, waited_s, handoffs, wanting }, text)
+    })
+}
