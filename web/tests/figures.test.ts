@@ -30,6 +30,15 @@ test("a finding's numbers of a selected time are those of its threads then", () 
   assert.equal(findingNumbers({ kind: "of a later version", text: "" }, numbers, LANES, 1), null);
 });
 
+test("waits for a GIL that nobody had are those of which nobody is the culprit", () => {
+  const numbers = measure(measuredOf(madeHolds(4, 400, 3), 3), { from: 0, to: 5000 });
+  const finding = { kind: "late-wakeups", text: "", threads: [12, 13] };
+  const free = numbers.blame.filter((row) => row.culprit < 0).map((row) => row.waited);
+  const unheld = free.reduce((sum, waited) => sum + waited, 0);
+  assert.ok(unheld > 0);
+  assert.equal(findingNumbers(finding, numbers, LANES, 1)?.cost, unheld);
+});
+
 test("Jain's index is 1 for equal shares, and 1 / n if one has all", () => {
   assert.equal(jain([3, 3, 3]), 1);
   assert.equal(jain([1, 0, 0, 0]), 0.25);
