@@ -9,6 +9,12 @@ pub fn processors(pid: u32, limits: Option<&CpuLimits>) -> Option<Processors> {
     Some(Processors { allowed: allowed(pid)?, limit_thousandths })
 }
 
+/// Those of this process, which has started the one that is gone, as far as can be told.
+pub fn own() -> Option<Processors> {
+    let pid = std::process::id();
+    processors(pid, CpuLimits::of(pid).as_ref())
+}
+
 /// On how many processors a process may run. What `/proc` lists may name some that are not there.
 fn allowed(pid: u32) -> Option<u32> {
     let pid = libc::pid_t::try_from(pid).ok()?;

@@ -1,12 +1,14 @@
 //! One traced process, seen from outside: its table, its threads, its life.
 
-use super::gap::Crowd;
-use super::kernel_counts::kernel_count;
+mod description;
+mod life;
+mod looks;
+
 use super::moment::Moment;
 use super::now::{self, ProcessNow};
 use super::order::{End, Order};
 use super::parks::Parks;
-use super::processors::processors;
+use super::processors::{own as own_processors, processors as processors_of};
 use super::table_file::TableFile;
 use super::thread::Thread;
 use super::throttling::{CpuLimits, Throttling};
@@ -14,19 +16,14 @@ use super::times::Times;
 use super::used_before::UsedBefore;
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId};
+use description::describe;
+use life::Life;
 use std::fs;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use ungil_core::atomic::Ordering::{Acquire, Relaxed};
-use ungil_core::table::{
-    ABI, GilState, Header, MAGIC, RING_EVENTS, Recording, Slot, SlotState, Status, load_bytes,
-    load_text,
-};
+use ungil_core::table::{ABI, GilState, MAGIC, RING_EVENTS, Recording, SlotState, load_text};
 use ungil_core::tick::{Clock, Tick};
-
-/// So many gaps since the last look are short ones.
-const SHORT_GAPS: u64 = 3;
 
 /// A traced process.
 pub struct Traced {
@@ -39,8 +36,7 @@ pub struct Traced {
     file: TableFile,
     /// Which clock the times in the table are of.
     clock: Clock,
-    /// Readable once the process is gone; `None` if it already was.
-    life: Option<OwnedFd>,
+    life: Life,
     /// By slot.
     threads: Vec<Option<Thread>>,
     order: Order,
@@ -76,20 +72,21 @@ impl Traced {
         let pid = header.pid.load(Relaxed);
         let at_ns = times.ns(clock, header.started_ticks.load(Relaxed));
         let used_before = UsedBefore::of(pid, now_ns().saturating_sub(at_ns));
+        let life = Life::of(pid);
         let limits = CpuLimits::of(pid);
-        // One that has ended already had those of ungil, as far as can be told.
-        let own = || processors(std::process::id(), CpuLimits::of(std::process::id()).as_ref());
-        let process = Process {
-            processors: processors(pid, limits.as_ref()).or_else(own),
-            ..describe(header, id, pid, at_ns, used_before.is_known())
-        };
+        let processors = processors_of(pid, limits.as_ref());
+        // One that has ended is in no control group any more, even if nobody has waited for it yet.
+        let limits = limits.filter(|_| !life.is_over());
+        let processors = processors.filter(|_| !life.is_over()).or_else(own_processors);
+        let process =
+            Process { processors, ..describe(header, id, pid, at_ns, used_before.is_known()) };
         let traced = Self {
             id,
             pid,
             path,
             file,
             clock,
-            life: pidfd(pid),
+            life,
             threads: Vec::new(),
             order: Order::default(),
             parks: Parks::default(),
@@ -194,10 +191,7 @@ impl Traced {
 
     /// Whether the process is gone.
     pub fn is_gone(&self) -> bool {
-        let Some(life) = &self.life else { return true };
-        let mut poll = libc::pollfd { fd: life.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one valid pollfd; a timeout of 0 does not block.
-        unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
+        self.life.is_over()
     }
 
     /// Whether a signal has stopped it.
@@ -291,111 +285,6 @@ impl Traced {
         give(Record::ProcessEnded { process, at_ns, totals });
     }
 
-    /// Asks the kernel for the CPU time and context switches of at most `count` threads, in turn.
-    pub fn sample_outside(&mut self, count: usize) {
-        let (slots, gils) = (self.threads.len(), self.gils());
-        for _ in 0..count.min(slots) {
-            let index = self.next_outside % slots;
-            self.next_outside = index + 1;
-            if let Some(thread) = &mut self.threads[index] {
-                thread.sample_outside(self.pid, &gils);
-            }
-        }
-    }
-
-    /// Asks the kernel for the counters of at most `count` threads that have used a GIL since the
-    /// last round and hold none for long.
-    pub fn count_active(&mut self, count: usize) {
-        let (pid, gils) = (self.pid, self.gils());
-        let active = self.threads.iter_mut().flatten().filter(|thread| thread.was_active);
-        active.take(count).for_each(|thread| thread.keep_count(pid, &gils));
-    }
-
-    /// Asks the kernel what it does with the threads that have held a GIL for `after_ns` or longer,
-    /// and says whether any has.
-    pub fn follow_holders(
-        &mut self,
-        times: &mut Times,
-        now: u64,
-        after_ns: u64,
-        mut give: impl FnMut(Record),
-    ) -> bool {
-        let (pid, gils, mut any) = (self.pid, self.gils(), false);
-        let slots = self.file.table().slots();
-        for (thread, slot) in self.threads.iter_mut().zip(slots) {
-            let Some(thread) = thread else { continue };
-            let since_ns = thread.holding_since_ns(slot, times, self.clock);
-            any |= since_ns != 0 && now.saturating_sub(since_ns) >= after_ns;
-            let Thread { id, tid, follower, .. } = thread;
-            let ask = || kernel_count(pid, *tid, &gils);
-            let thread = *id;
-            follower.look(since_ns, now, after_ns, ask, |count| {
-                give(Record::KernelCount { thread, count });
-            });
-        }
-        any
-    }
-
-    /// Notes which threads are off the GIL, and counts those that wait.
-    pub fn look(&mut self) -> Crowd {
-        let (mut crowd, mut waiting) = (Crowd::default(), [0_u32; 256]);
-        let mut is_held = [false; 256];
-        for (thread, slot) in self.threads.iter_mut().zip(self.file.table().slots()) {
-            let Some(thread) = thread else { continue };
-            let gil = usize::from(thread.gil);
-            thread.gap.find(holds_if_off(slot));
-            crowd.new_gaps |= thread.gap.is_new();
-            waiting[gil] += u32::from(slot.waiting_since_ticks.load(Relaxed) != 0);
-            is_held[gil] |= slot.holding_since_ticks.load(Relaxed) != 0;
-        }
-        let waited_for = waiting.iter().zip(is_held).filter(|(_, is_held)| *is_held);
-        crowd.waiters = waited_for.map(|(waiters, _)| *waiters).max().unwrap_or(0);
-        crowd
-    }
-
-    /// Calls `tell` if the thread of this ident is in the gap in which the last look found it, with
-    /// its ids, whether the gap is long, and what says whether the thread is still in it. A long gap
-    /// counts as told of if `tell` says that it has told of it.
-    pub fn if_still_off(
-        &mut self,
-        ident: u64,
-        tell: impl FnOnce(ThreadId, u32, bool, &dyn Fn() -> bool) -> bool,
-    ) {
-        let slots = self.file.table().slots();
-        for (thread, slot) in self.threads.iter_mut().zip(slots) {
-            let Some(thread) = thread.as_mut().filter(|thread| thread.ident == ident) else {
-                continue;
-            };
-            let holds = thread.gap.holds;
-            let is_still_off = || holds_if_off(slot) == holds;
-            if thread.gap.is_new() && is_still_off() {
-                let is_long = thread.gap.is_long;
-                thread.gap.is_told = tell(thread.id, thread.tid, is_long, &is_still_off) && is_long;
-                return;
-            }
-        }
-    }
-
-    /// Calls `tell` if the thread of this ident is off the GIL and has been so often since the last
-    /// look that its gaps are too short for its stack to be read in one, with its ids and what says
-    /// whether the thread is still in the gap that it is in now.
-    pub fn if_in_short_gap(
-        &mut self,
-        ident: u64,
-        tell: impl FnOnce(ThreadId, u32, &dyn Fn() -> bool),
-    ) {
-        let slots = self.file.table().slots();
-        let threads = self.threads.iter().zip(slots);
-        let mut threads = threads.filter_map(|(thread, slot)| Some((thread.as_ref()?, slot)));
-        let Some((thread, slot)) = threads.find(|(thread, _)| thread.ident == ident) else {
-            return;
-        };
-        let (before, now) = (thread.gap.holds, holds_if_off(slot));
-        if before.zip(now).is_some_and(|(before, now)| now >= before.saturating_add(SHORT_GAPS)) {
-            tell(thread.id, thread.tid, &|| holds_if_off(slot) == now);
-        }
-    }
-
     /// Where `_PyRuntime` of a free-threaded build is in its memory.
     pub fn runtime(&self) -> Option<u64> {
         Some(self.file.table().header().runtime.load(Relaxed)).filter(|&runtime| runtime != 0)
@@ -458,67 +347,4 @@ impl Traced {
 
 const fn ended(End { thread, totals, .. }: End, at_ns: u64) -> Record {
     Record::ThreadEnded { thread, at_ns, totals }
-}
-
-/// How many holds a thread has had, if it is off the GIL.
-fn holds_if_off(slot: &Slot) -> Option<u64> {
-    let is_off = slot.state() == Some(SlotState::Live)
-        && slot.holding_since_ticks.load(Relaxed) == 0
-        && slot.waiting_since_ticks.load(Relaxed) == 0;
-    is_off.then(|| slot.counters.holds.load(Relaxed))
-}
-
-fn describe(
-    header: &Header,
-    process: ProcessId,
-    pid: u32,
-    at_ns: u64,
-    ran_before: bool,
-) -> Process {
-    // Whole while the process lives, its beginning for ever.
-    let mut command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    if command.is_empty() {
-        command = load_bytes(&header.command);
-        command.truncate(header.command_bytes.load(Relaxed) as usize);
-    }
-    let argv = command
-        .strip_suffix(b"\0")
-        .unwrap_or(&command)
-        .split(|&byte| byte == 0)
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .filter(|_| !command.is_empty())
-        .collect();
-    let version = load_text(&header.python);
-    let not_recorded = match Status::from_number(header.status.load(Relaxed)) {
-        // Whether a free-threaded build has a GIL is known in the end.
-        Some(Status::Hooked | Status::FreeThreaded) => None,
-        Some(Status::NotSeen) => Some(
-            "a Python was loaded, but the hook saw nothing of its start: it was not started, or \
-             it was loaded in a way that hides it (RTLD_DEEPBIND)",
-        ),
-        Some(Status::PyPy) => Some("PyPy's GIL does not call libc, so ungil cannot see it"),
-        Some(Status::UnknownInterpreter) | None => Some(
-            "this Python does not make the libc calls by which ungil knows a GIL; CPython 2.7, \
-             and 3.7 or newer, do",
-        ),
-    };
-    Process {
-        process,
-        pid,
-        parent_pid: header.parent_pid.load(Relaxed),
-        at_ns,
-        argv,
-        python: version.split_whitespace().next().unwrap_or_default().to_owned(),
-        not_recorded: not_recorded.map(str::to_owned),
-        ran_before,
-        processors: None,
-    }
-}
-
-/// A descriptor that becomes readable when the process ends.
-fn pidfd(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: pidfd_open takes a process id and flags.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    // SAFETY: a new descriptor, owned by nobody else.
-    i32::try_from(fd).ok().filter(|&fd| fd >= 0).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
