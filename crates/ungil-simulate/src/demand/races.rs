@@ -178,18 +178,18 @@ impl Ends {
     }
 
     fn alike(&self, away_ns: u32) -> &[(u32, End)] {
-        let first = |is_less: &dyn Fn(u32) -> bool| self.all.partition_point(|it| is_less(it.0));
-        let near = first(&|ns| ns + SAME_NS / 2 < away_ns / 2)..first(&|ns| {
-            ns / 2 <= away_ns.saturating_add(SAME_NS / 2)
-        });
-        let (mut from, mut to) = (first(&|ns| ns < away_ns), first(&|ns| ns <= away_ns));
+        let is_near = |ns: u32| {
+            ns + SAME_NS / 2 >= away_ns / 2 && ns / 2 <= away_ns.saturating_add(SAME_NS / 2)
+        };
+        let mut from = self.all.partition_point(|(its_ns, _)| *its_ns < away_ns);
+        let mut to = self.all.partition_point(|(its_ns, _)| *its_ns <= away_ns);
         while to - from < ALIKE.min(self.all.len()) {
             let shorter = from.checked_sub(1).map(|before| away_ns - self.all[before].0);
             let longer = self.all.get(to).map(|(its_ns, _)| its_ns - away_ns);
             let is_shorter =
                 shorter.is_some_and(|ns| longer.is_none_or(|longer_ns| ns <= longer_ns));
             let next = if is_shorter { from - 1 } else { to };
-            if to - from >= FEW_ALIKE && !near.contains(&next) {
+            if to - from >= FEW_ALIKE && !is_near(self.all[next].0) {
                 break;
             }
             if is_shorter {

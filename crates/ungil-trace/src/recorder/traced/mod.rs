@@ -76,8 +76,9 @@ impl Traced {
         let limits = CpuLimits::of(pid);
         let processors = processors_of(pid, limits.as_ref());
         // One that has ended is in no control group any more, even if nobody has waited for it yet.
-        let limits = limits.filter(|_| !life.is_over());
-        let processors = processors.filter(|_| !life.is_over()).or_else(own_processors);
+        let lives = !life.is_over();
+        let limits = limits.filter(|_| lives);
+        let processors = processors.filter(|_| lives).or_else(own_processors);
         let process =
             Process { processors, ..describe(header, id, pid, at_ns, used_before.is_known()) };
         let traced = Self {
