@@ -22,8 +22,8 @@ fn of_finding(report: &Report, begins: &str) -> Option<Advice> {
             Found::Descheduled { not_run_s, limited, .. } => {
                 holders_not_run(number, finding, not_run_s, limited)
             }
-            Found::LateWakeups { unheld_s, wanting, .. } => {
-                woken_not_run(number, unheld_s, wanting)
+            Found::LateWakeups { unheld_s, wanting, used, are_its_own, .. } => {
+                woken_not_run(number, unheld_s, wanting, used, are_its_own)
             }
             _ => return None,
         };
@@ -80,21 +80,30 @@ fn holders_not_run(number: usize, finding: &Finding, not_run_s: f64, limited: bo
     }
 }
 
-fn woken_not_run(number: usize, unheld_s: f64, wanting: f64) -> Told {
+fn woken_not_run(
+    number: usize,
+    unheld_s: f64,
+    wanting: f64,
+    used: Option<f64>,
+    are_its_own: bool,
+) -> Told {
     let at = |what, value, unit, key| Evidence::at(what, value, unit, finding_key(number, key));
+    let mut evidence = vec![
+        at("waits while nobody had the GIL, summed", unheld_s, Unit::Seconds, "unheld_s"),
+        at("threads that wanted to run", wanting, Unit::Count, "wanting"),
+    ];
+    evidence
+        .extend(used.map(|used| at("processors that the process used", used, Unit::Count, "used")));
     Told {
         cause: Cause::LateWakeups,
         what: format!(
             "threads that were woken for the GIL waited for a processor, and nobody had the GIL for \
-             {} of their waits; run fewer threads (a smaller pool, n_jobs, OMP_NUM_THREADS), or \
-             give the program more processors",
+             {} of their waits; {}",
             words::length(unheld_s),
+            words::fewer_threads(are_its_own),
         ),
         because: "the events tell when nobody has the GIL, but not what ran on the processors then",
-        evidence: vec![
-            at("waits while nobody had the GIL, summed", unheld_s, Unit::Seconds, "unheld_s"),
-            at("threads that wanted to run", wanting, Unit::Count, "wanting"),
-        ],
+        evidence,
     }
 }
 

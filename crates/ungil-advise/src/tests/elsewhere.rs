@@ -385,16 +385,29 @@ fn sleeps_beside(contended_share: f64, stack: &[&str]) -> Report {
 #[test]
 fn where_nobody_had_the_gil_that_threads_waited_for_fewer_threads_are_the_first_advice() {
     let mut report = sleeps_beside(0.8, &["work app.py"]);
-    report.findings[0].evidence =
-        Evidence::LateWakeups { unheld_s: 1.2, waited_s: 1.5, handoffs: 300, wanting: 6.0 };
-    let advised = advise(&report, &[]);
-    assert_eq!(advised.advice[0].cause, Some(Cause::LateWakeups));
+    let mut advised = |used: Option<f64>, are_its_own: bool| {
+        report.findings[0].evidence = Evidence::LateWakeups {
+            unheld_s: 1.2,
+            waited_s: 1.5,
+            handoffs: 300,
+            wanting: 6.0,
+            used,
+            are_its_own,
+        };
+        advise(&report, &[]).advice.swap_remove(0)
+    };
+    let own = advised(Some(1.9), true);
+    assert_eq!(own.cause, Some(Cause::LateWakeups));
     assert_eq!(
-        advised.advice[0].text,
+        own.text,
         "it is not the GIL: threads that were woken for the GIL waited for a processor, and nobody \
          had the GIL for 1.2 s of their waits; run fewer threads (a smaller pool, n_jobs, \
          OMP_NUM_THREADS), or give the program more processors"
     );
+    assert_eq!(own.evidence.last().unwrap().value, 1.9);
+    let unknown = advised(None, false);
+    assert!(unknown.text.contains("run fewer other programs or fewer threads"), "{unknown:?}");
+    assert_eq!(unknown.evidence.len(), own.evidence.len() - 1);
 }
 
 #[test]

@@ -138,6 +138,11 @@ pub enum Evidence {
         handoffs: u64,
         /// How many threads had the GIL or waited for it, on average.
         wanting: f64,
+        /// How many processors the threads of the process used, on average over its life; `None`
+        /// if some of them ran on.
+        used: Option<f64>,
+        /// Whether that is most of those that it may use: too many threads are its own.
+        are_its_own: bool,
     },
     /// Threads of a free-threaded interpreter slept for one lock.
     Parked {

@@ -6,12 +6,15 @@
 
 use super::scene::Scene;
 use super::words;
-use crate::report::{Evidence, Finding, Processors, Who};
+use crate::report::{Evidence, Finding, GilReport, Processors, Who};
 
 /// The part of all waits in which nobody has the GIL, from which on it is what to look at.
 const MOST_PART: f64 = 0.5;
 /// For how long nobody has the GIL at a handoff then. Who finds a processor has it in half of that.
 const LATE_S: f64 = 1e-4;
+/// A process that used such a part of its processors has too many threads itself. Beside one other
+/// program it has half of them, and of a process that idles nobody knows.
+const OWN_PART: f64 = 0.6;
 
 /// The waits for a GIL that was free.
 pub(super) fn find(scene: Scene) -> Option<Finding> {
@@ -36,20 +39,32 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
     }
     victims.sort_by(|a, b| b.1.total_cmp(&a.1));
     let on = processors.map_or_else(String::new, |it| format!(" on {}", words::processors(it)));
+    let used = used(scene.gil, scene.process.duration_s);
+    let of_them = match used {
+        Some(used) if processors.is_some() => format!(", and the process used {used:.1} of them"),
+        _ => String::new(),
+    };
     let text = format!(
         "nobody had the GIL for {} of the {} that threads waited for it, summed over them: who is \
-         woken for it waits for a processor; {wanting:.1} threads wanted to run on average{on}",
+         woken for it waits for a processor; {wanting:.1} threads wanted to run on \
+         average{on}{of_them}",
         words::length(unheld_s),
         words::length(waited_s),
     );
+    let are_its_own = used.zip(processors).is_some_and(|(used, all)| used >= OWN_PART * all);
+    let evidence =
+        Evidence::LateWakeups { unheld_s, waited_s, handoffs, wanting, used, are_its_own };
     Some(Finding {
-        advice: Some(
-            "run fewer threads (a smaller pool, n_jobs, OMP_NUM_THREADS) or fewer programs beside \
-             it, or give it more processors; no GIL policy helps here"
-                .to_owned(),
-        ),
+        advice: Some(format!("{}; no GIL policy helps here", words::fewer_threads(are_its_own))),
         threads: victims.iter().map(|(tid, _)| *tid).collect(),
         cost_s: unheld_s,
-        ..scene.finding(Evidence::LateWakeups { unheld_s, waited_s, handoffs, wanting }, text)
+        ..scene.finding(evidence, text)
     })
+}
+
+/// How many processors its threads used on average; `None` if some still run, or are not known.
+fn used(gil: &GilReport, duration_s: f64) -> Option<f64> {
+    let listed_s: f64 = gil.threads.iter().map(|thread| thread.cpu_s).sum::<Option<f64>>()?;
+    let others_s = gil.others.map_or(0.0, |others| others.cpu_s);
+    (duration_s > 0.0).then(|| (listed_s + others_s) / duration_s)
 }

@@ -61,6 +61,17 @@ pub fn processors(how_many: f64) -> String {
     }
 }
 
+/// What helps if too many threads want to run: those of the process itself, or maybe others.
+pub fn fewer_threads(are_its_own: bool) -> &'static str {
+    if are_its_own {
+        "run fewer threads (a smaller pool, n_jobs, OMP_NUM_THREADS), or give the program more \
+         processors"
+    } else {
+        "run fewer other programs or fewer threads (a smaller pool, n_jobs, OMP_NUM_THREADS), or \
+         give the program processors of its own"
+    }
+}
+
 /// `812`, `10,308`.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();

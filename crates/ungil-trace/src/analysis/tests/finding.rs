@@ -359,7 +359,11 @@ fn where_threads_wait_for_holders_that_run_too_the_gil_is_the_limit_besides() {
 /// Four threads use the GIL for 0.1 ms each after their calls, and have it so long after the release
 /// before.
 fn woken_after(gap: u64) -> Report {
-    let mut scenario = Scenario::new(4);
+    woken_on(Scenario::new(4), gap, 0)
+}
+
+/// The same, and so much CPU time of each thread.
+fn woken_on(mut scenario: Scenario, gap: u64, cpu: u64) -> Report {
     (1..4).for_each(|thread| scenario.wait(0, thread));
     let mut at = 0;
     for turn in 0..400 {
@@ -367,6 +371,10 @@ fn woken_after(gap: u64) -> Report {
         scenario.hold(at, at + MS / 10, thread);
         scenario.wait(at + MS / 10 + 10, thread);
         at += MS / 10 + gap;
+    }
+    if cpu > 0 {
+        let totals = ThreadTotals { cpu_ns: cpu, ..ThreadTotals::default() };
+        (0..4).for_each(|thread| scenario.end_thread(at, thread, totals));
     }
     scenario.end(at)
 }
@@ -383,6 +391,31 @@ fn waits_for_a_gil_that_nobody_has_are_late_wake_ups_and_no_convoy() {
     );
     assert_eq!(finding.threads.len(), 4);
     assert!(finding.cost_s > 6.0);
+}
+
+#[test]
+fn threads_that_use_most_of_the_processors_are_the_ones_of_which_there_are_too_many() {
+    let advised = |cpu: u64| {
+        let report = woken_on(Scenario::on(2, 4), 4 * MS, cpu);
+        let finding = report.findings.into_iter().next().unwrap();
+        let Evidence::LateWakeups { used, are_its_own, .. } = finding.evidence else {
+            panic!("{finding:?}");
+        };
+        (used, are_its_own, finding.text, finding.advice.unwrap())
+    };
+    // The run lasts 1.64 s.
+    let (used, are_its_own, text, advice) = advised(600 * MS);
+    assert_close(used.unwrap(), 2.4 / 1.64);
+    assert!(are_its_own);
+    assert!(text.ends_with("on 2 processors, and the process used 1.5 of them"), "{text}");
+    assert!(advice.starts_with("run fewer threads"), "{advice}");
+    let (used, are_its_own, _, advice) = advised(200 * MS);
+    assert_close(used.unwrap(), 0.8 / 1.64);
+    assert!(!are_its_own);
+    assert!(advice.starts_with("run fewer other programs or fewer threads"), "{advice}");
+    let (used, are_its_own, text, _) = advised(0);
+    assert_eq!((used, are_its_own), (None, false));
+    assert!(text.ends_with("on 2 processors"), "{text}");
 }
 
 #[test]

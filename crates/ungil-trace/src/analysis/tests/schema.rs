@@ -63,7 +63,14 @@ fn rich() -> Report {
         Evidence::Hog { held_share: 0.0, victims: 0 },
         Evidence::Unfair { jain: 0.0, best_share: 0.0, worst_share: 0.0, worst_gap_ms: 0.0 },
         Evidence::Descheduled { not_run_s: 0.0, held_s: 0.0, longest_ms: 0.0, limited: false },
-        Evidence::LateWakeups { unheld_s: 0.0, waited_s: 0.0, handoffs: 0, wanting: 0.0 },
+        Evidence::LateWakeups {
+            unheld_s: 0.0,
+            waited_s: 0.0,
+            handoffs: 0,
+            wanting: 0.0,
+            used: None,
+            are_its_own: false,
+        },
         Evidence::NativeHold {
             holds: 0,
             unanswered_s: 0.0,
