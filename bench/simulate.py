@@ -1,7 +1,7 @@
 """Whether `ungil simulate` says what then happens: predictions beside real runs of six programs.
 
-    python bench/simulate.py [--rounds N] [--seconds S] [--program NAME] [--json FILE] [--markdown]
-        [--keep FOLDER | --kept FOLDER] [--quick]
+    python bench/simulate.py [--rounds N] [--seconds S] [--program NAME | --others] [--json FILE]
+        [--markdown] [--keep FOLDER | --kept FOLDER] [--quick]
 
 Each round records each program under CPython's own rules, predicts from that trace what it would
 wait under three policies and with a switch interval of 50 us, and runs it so. The stock prediction
@@ -43,6 +43,8 @@ from surroundings import print_environment
 
 PROGRAM = Path(__file__).parent / "programs" / "simulated.py"
 PROGRAMS = ["convoy", "flask", "fastapi", "pool", "event-loop", "queues"]
+OTHERS = ["django", "grpc", "tornado", "aiohttp", "joblib", "batches"]
+"""Six that nobody looked at while the simulation was made."""
 INTERVAL = "50 us"
 INTERVAL_S = 5e-5
 VARIANTS = ["interactive", "fair", "batch", INTERVAL]
@@ -65,7 +67,11 @@ def main() -> None:
     )
     made.add_argument("--rounds", type=int, default=5)
     made.add_argument("--seconds", type=float, default=4.0, help="of each run [4]")
-    made.add_argument("--program", choices=PROGRAMS, action="append", help="instead of all")
+    names = made.add_mutually_exclusive_group()
+    names.add_argument(
+        "--program", choices=[*PROGRAMS, *OTHERS], action="append", help="instead of all"
+    )
+    names.add_argument("--others", action="store_true", help="six others, instead of these")
     made.add_argument("--seed", type=int, default=0, help="of the predictions [0]")
     made.add_argument("--json", type=Path, help="write all figures there")
     made.add_argument("--markdown", action="store_true", help="also print docs/simulate.md's table")
@@ -76,7 +82,7 @@ def main() -> None:
     options = made.parse_args()
     if options.quick:
         options.rounds, options.seconds = 1, 1.5
-    names = options.program or PROGRAMS
+    names = options.program or (OTHERS if options.others else PROGRAMS)
     print_environment(["ungil", "fastapi", "flask", "uvicorn", "waitress", "werkzeug"])
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     quiet = None if options.kept else Quiet()

@@ -259,3 +259,11 @@ def test_the_page_is_written_whole_or_not_at_all(
     shutil.rmtree(tmp_path / "none", ignore_errors=True)
     outcome = ungil("diff", convoys[0], calms[0], "--html", "none/page.html")
     assert (outcome.returncode, outcome.stdout) == (2, "")
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_page(
+    ungil: Run, convoys: list[str], calms: list[str]
+) -> None:
+    outcome = ungil("diff", convoys[0], calms[0], "--html", "/dev/full")
+    said = "ungil: cannot write '/dev/full': no space left on device\n"
+    assert (outcome.returncode, outcome.stderr) == (1, said)

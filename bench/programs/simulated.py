@@ -29,6 +29,9 @@ ROWS: list[dict[str, object]] = [
 ]
 LINE = "2026-01-31T12:03:41 host-17 app[4711]: request /items/%d took %d ms"
 
+urlpatterns: list[object] = []
+"""Those of Django, which looks for them here."""
+
 
 def report(rows: int) -> int:
     """Pure Python, as a report that a handler builds."""
@@ -94,6 +97,109 @@ def fastapi(seconds: float) -> None:
     load(port, seconds, {"/": 2, "/report": 2})
     server.should_exit = True
     thread.join()
+
+
+def django(seconds: float) -> None:
+    """Django behind the pool of threads of cheroot: small pages, and tables of 3,000 rows."""
+    from cheroot.wsgi import Server
+    from django import setup
+    from django.conf import settings
+    from django.core.wsgi import get_wsgi_application
+    from django.http import HttpResponse
+    from django.template import engines
+    from django.urls import path
+
+    backend = "django.template.backends.django.DjangoTemplates"
+    settings.configure(
+        ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, SECRET_KEY="x", TEMPLATES=[{"BACKEND": backend}]
+    )
+    setup()
+    row = "<tr><td>{{ row }}</td><td>{{ row|floatformat:2 }}</td></tr>"
+    table = engines["django"].from_string("{% for row in rows %}" + row + "{% endfor %}")
+    urlpatterns.append(path("", lambda _: HttpResponse("a small page")))
+    urlpatterns.append(
+        path("table", lambda _: HttpResponse(table.render({"rows": range(3_000)})))
+    )
+    server = Server(("127.0.0.1", 0), get_wsgi_application(), numthreads=8)
+    server.prepare()
+    threading.Thread(target=server.serve, name="accepting", daemon=True).start()
+    load(server.socket.getsockname()[1], seconds, {"/": 3, "/table": 2})
+    server.stop()
+
+
+def grpc(seconds: float) -> None:
+    """A gRPC server with a pool of 8 threads: answers at once, and computations of 60 ms or so."""
+    from grpc import method_handlers_generic_handler as handlers
+    from grpc import server as new_server
+    from grpc import unary_unary_rpc_method_handler as handler
+
+    methods = {
+        "quick": handler(lambda request, _: request),
+        "report": handler(lambda *_: str(report(300_000)).encode()),
+    }
+    with ThreadPoolExecutor(8, "handler") as executor:
+        server = new_server(executor)
+        server.add_generic_rpc_handlers((handlers("bench", methods),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        load(port, seconds, {"grpc:/bench/quick": 3, "grpc:/bench/report": 2})
+        server.stop(None)
+
+
+def tornado(seconds: float) -> None:
+    """Tornado: answers at once, and reports in an executor of two threads."""
+    from tornado.httpserver import HTTPServer
+    from tornado.ioloop import IOLoop
+    from tornado.netutil import bind_sockets
+    from tornado.web import Application, RequestHandler
+
+    executor = ThreadPoolExecutor(2, "executor")
+
+    class Index(RequestHandler):
+        def get(self) -> None:
+            self.write({"rows": ROWS[:10]})
+
+    class Report(RequestHandler):
+        async def get(self) -> None:
+            self.write(str(await IOLoop.current().run_in_executor(executor, report, 200_000)))
+
+    (socket,) = bind_sockets(0, "127.0.0.1")
+    logging.getLogger("tornado").setLevel(logging.ERROR)
+
+    async def all_of_it() -> None:
+        HTTPServer(Application([("/", Index), ("/report", Report)])).add_socket(socket)
+        port = socket.getsockname()[1]
+        await asyncio.to_thread(load, port, seconds, {"/": 3, "/report": 2})
+
+    asyncio.run(all_of_it())
+
+
+def aiohttp(seconds: float) -> None:
+    """aiohttp: answers at once, and files that a thread compresses and takes apart."""
+    from aiohttp import web
+
+    block = json.dumps(ROWS).encode() * 20
+
+    def packed() -> int:
+        rows = json.loads(zlib.decompress(zlib.compress(block, 9))[: len(block) // 20])
+        return sum(len(json.dumps(row, sort_keys=True)) for row in rows for _ in range(20))
+
+    async def index(_: web.Request) -> web.Response:
+        return web.json_response(ROWS[:10])
+
+    async def file(_: web.Request) -> web.Response:
+        return web.json_response(await asyncio.to_thread(packed))
+
+    async def all_of_it() -> None:
+        application = web.Application()
+        application.add_routes([web.get("/", index), web.get("/file", file)])
+        runner = web.AppRunner(application)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await asyncio.to_thread(load, runner.addresses[0][1], seconds, {"/": 3, "/file": 3})
+        await runner.cleanup()
+
+    asyncio.run(all_of_it())
 
 
 # --- no servers
@@ -178,13 +284,44 @@ def queues(seconds: float) -> None:
             thread.join()
 
 
+def joblib(seconds: float) -> None:
+    """joblib with threads: it makes a new pool for each list of documents."""
+    from joblib import Parallel, delayed
+
+    word = re.compile(r"(\w+)-(\d+)")
+    documents = [" ".join(f"word-{n * k} and" for n in range(100 * (k % 9 + 1))) for k in range(40)]
+
+    def words(document: str) -> str:
+        found = {match[1]: int(match[2]) for match in word.finditer(document)}
+        packed = zlib.compress(json.dumps(found).encode() + document.encode())
+        return hashlib.sha256(packed).hexdigest()
+
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        Parallel(n_jobs=4, backend="threading")(delayed(words)(it) for it in documents)
+
+
+def batches(seconds: float) -> None:
+    """A new executor for each batch, and all of it is waited for."""
+
+    def described(number: int) -> bytes:
+        rows = [{**row, "batch": number} for row in ROWS[: 3 * number]]
+        return zlib.compress(json.dumps(rows, indent=1).encode() * 4)
+
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with ThreadPoolExecutor(4, "worker") as executor:
+            for packed in executor.map(described, range(40)):
+                hashlib.sha256(packed).digest()
+
+
 # --- the load
 
 
 def load(port: int, seconds: float, connections: dict[str, int]) -> None:
     """Asks for paths, each over so many connections, the next when the last was answered."""
     words = [f"{path}={count}" for path, count in connections.items()]
-    command = [sys.executable, "-S", __file__, "client", "--seconds", str(seconds)]
+    command = [sys.executable, __file__, "client", "--seconds", str(seconds)]
     subprocess.run([*command, "--port", str(port), *words], check=True)
 
 
@@ -192,7 +329,18 @@ def client(port: int, seconds: float, words: list[str]) -> None:
     """What `load` starts."""
     end = time.monotonic() + seconds
 
+    def calls(method: str) -> None:
+        from grpc import insecure_channel
+
+        with insecure_channel(f"127.0.0.1:{port}") as channel:
+            call = channel.unary_unary(method)
+            while time.monotonic() < end:
+                call(b"x" * 100)
+                time.sleep(0.003)
+
     def asks(path: str) -> None:
+        if path.startswith("grpc:"):
+            calls(path.removeprefix("grpc:"))
         while time.monotonic() < end:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             connection.request("GET", path)
@@ -220,6 +368,13 @@ PROGRAMS = {
     "pool": pool,
     "event-loop": event_loop,
     "queues": queues,
+    # With these, the simulation was only tried.
+    "django": django,
+    "grpc": grpc,
+    "tornado": tornado,
+    "aiohttp": aiohttp,
+    "joblib": joblib,
+    "batches": batches,
 }
 
 

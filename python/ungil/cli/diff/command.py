@@ -18,6 +18,8 @@ from ungil.cli.report.unfinished import blamed
 from ungil.cli.streams import end_with_reader
 from ungil.cli.trace.outputs import json_file
 from ungil.comparison import Run, compare, read_run
+from ungil.errors import Error
+from ungil.formatting import reason
 
 EXAMPLES = """\
   ungil diff before.pftrace after.pftrace
@@ -75,7 +77,12 @@ def command(
         if page is not None:
             from ungil.comparison.page import html
 
-            write_page(html(comparison))
+            try:
+                write_page(html(comparison))
+            except OSError as error:
+                if page == "-":
+                    raise
+                raise Error(f"cannot write {page!r}: {reason(error)}") from error
         if page != "-":
             end_with_reader()
             if as_json:
