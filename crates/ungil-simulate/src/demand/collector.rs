@@ -1,6 +1,7 @@
 //! From records to demands, one record at a time.
 
 use super::gil::Gil;
+use super::launches;
 use super::links::Link;
 use super::races::{self, Races};
 use super::seat::{Seat, Settled};
@@ -216,6 +217,7 @@ impl Collector {
         }
         let middle = middle.start.saturating_sub(began_ns)..middle.end.saturating_sub(began_ns);
         starters::find(&mut threads, &times);
+        launches::find(&mut threads, &times);
         supply::find(&mut threads, &times);
         successors::find(&mut threads, &gone_at_ns, &times, &middle);
         // What of the time until a request is not the switch interval is the timer's lateness.
@@ -304,6 +306,8 @@ fn thread(
         successor: None,
         starter: None,
         started: None,
+        launches: [].into(),
+        is_launched: false,
         lives_on: None,
         steady,
         follows,

@@ -8,10 +8,12 @@ mod successors;
 mod supply;
 mod seat;
 mod starters;
+mod launches;
 mod gil;
 mod collector;
 
 pub use collector::Collector;
+pub(crate) use launches::Launch;
 pub(crate) use links::{Link, OWN_NS};
 pub(crate) use races::{End, FOR_LONG_NS, Races};
 pub(crate) use starters::{Start, Started, Starter};
@@ -73,6 +75,10 @@ pub struct Thread {
     pub(crate) starter: Option<Arc<Starter>>,
     /// By whom it was started, if it was for an arrival.
     pub(crate) started: Option<Started>,
+    /// Whom it starts for work of its own, in their order.
+    pub(crate) launches: Arc<[Launch]>,
+    /// Whether another thread starts it so.
+    pub(crate) is_launched: bool,
     /// What it lives on, if others bring that.
     pub(crate) lives_on: Option<Consumer>,
     /// What it did, in its order.

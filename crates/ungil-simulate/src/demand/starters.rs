@@ -15,7 +15,7 @@ const STARTS_NS: u64 = 3_000_000;
 /// and who wants it again so long after that thread has got it at most.
 const GOES_ON_NS: u64 = 5_000_000;
 /// A thread that started so many others is a starter,
-const LEAST_TIMES: usize = 10;
+pub(super) const LEAST_TIMES: usize = 10;
 /// if there is a start for so many of its uses at least. An event loop starts some for its executor,
 /// and then waits for them.
 const USES_FOR_ONE: usize = 8;
@@ -101,10 +101,10 @@ impl Times {
 
 /// A thread that may have been started by another at the end of that use.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    thread: usize,
-    burst: usize,
-    start: Start,
+pub(super) struct Seen {
+    pub(super) thread: usize,
+    pub(super) burst: usize,
+    pub(super) start: Start,
 }
 
 /// Finds out who starts whom.
@@ -141,7 +141,7 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
 }
 
 /// The threads that may have started others: those with the most uses, as each start takes some.
-fn candidates(threads: &[Thread]) -> Vec<usize> {
+pub(super) fn candidates(threads: &[Thread]) -> Vec<usize> {
     let mut candidates: Vec<_> =
         (0..threads.len()).filter(|place| threads[*place].bursts.len() > LEAST_TIMES).collect();
     candidates.sort_by_key(|place| std::cmp::Reverse(threads[*place].bursts.len()));
@@ -150,7 +150,12 @@ fn candidates(threads: &[Thread]) -> Vec<usize> {
 }
 
 /// How `starter` started `thread`, if it did.
-fn started_by(threads: &[Thread], times: &[Times], thread: usize, starter: usize) -> Option<Seen> {
+pub(super) fn started_by(
+    threads: &[Thread],
+    times: &[Times],
+    thread: usize,
+    starter: usize,
+) -> Option<Seen> {
     let first = threads[thread].bursts.first()?;
     let begins_ns = *times[thread].wanted_at_ns.first()?;
     let burst = times[starter].last_before(begins_ns)?;
@@ -200,12 +205,12 @@ fn replies(thread: &Thread) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::tests::{MS, US, burst, thread};
 
     /// A thread with its times: uses from when to when, until it was gone.
-    fn used(uses: &[(u64, u64)], gone_ns: u64) -> (Thread, Times) {
+    pub(crate) fn used(uses: &[(u64, u64)], gone_ns: u64) -> (Thread, Times) {
         let wanted_at_ns: Vec<_> = uses.iter().map(|(from_ns, _)| *from_ns).collect();
         let next = wanted_at_ns.iter().skip(1).copied().chain([gone_ns]);
         let bursts: Vec<_> =

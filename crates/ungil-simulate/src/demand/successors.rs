@@ -52,9 +52,11 @@ pub(super) fn find(
             gone_ns.map(|gone_ns| replied_ns.unwrap_or(gone_ns))
         })
         .collect();
-    let mut begin: Vec<_> = (0..threads.len()).collect();
+    // Who launches a thread says when it begins.
+    let is_free = |place: &usize| !threads[*place].is_launched;
+    let mut begin: Vec<_> = (0..threads.len()).filter(is_free).collect();
     begin.sort_by_key(|place| comes_ns[*place]);
-    let gone = leaves_ns.iter().zip(0..);
+    let gone = leaves_ns.iter().zip(0..).filter(|(_, place)| is_free(place));
     let mut ends: Vec<_> = gone.filter_map(|(at_ns, place)| Some(((*at_ns)?, place))).collect();
     ends.sort_unstable();
     let mut ends = ends.into_iter().peekable();

@@ -14,6 +14,8 @@ pub(super) struct Following {
     /// How many of them need not wait any longer than until it sleeps.
     until_asleep: Vec<usize>,
     has_ended: Vec<bool>,
+    /// How often each has ended.
+    lives: Vec<usize>,
     /// How many uses each had begun when it slept last.
     began_before_sleep: Vec<usize>,
 }
@@ -34,6 +36,7 @@ impl Following {
             waiting: vec![BTreeMap::new(); threads],
             until_asleep: vec![0; threads],
             has_ended: vec![false; threads],
+            lives: vec![0; threads],
             began_before_sleep: vec![0; threads],
         }
     }
@@ -41,6 +44,11 @@ impl Following {
     /// Thread `number` begins, perhaps again: it is worth waiting for.
     pub(super) fn begins(&mut self, number: usize) {
         self.has_ended[number] = false;
+    }
+
+    /// How often thread `number` has lived before.
+    pub(super) fn lives(&self, number: usize) -> usize {
+        self.lives[number]
     }
 
     /// Thread `number` begins to use the GIL.
@@ -113,6 +121,7 @@ impl Following {
     /// Thread `number` has ended: nobody need wait for it.
     pub(super) fn ended(&mut self, number: usize, now_ns: u64, events: &mut Events) {
         self.has_ended[number] = true;
+        self.lives[number] += 1;
         self.until_asleep[number] = 0;
         for it in std::mem::take(&mut self.waiting[number]).into_values().flatten() {
             events.plan(it.thread, now_ns);

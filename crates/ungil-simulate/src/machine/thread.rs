@@ -53,7 +53,8 @@ impl<'a> Here<'a> {
             self.suspend(None);
         }
         self.take_processor();
-        for next in thread.uses() {
+        let lives = world.following.borrow().lives(self.number);
+        for next in thread.uses(lives) {
             while !world.supplies.borrow_mut().is_there(self.number) {
                 world.falls_idle(self.number, 0);
                 self.block(None);
@@ -77,7 +78,7 @@ impl<'a> Here<'a> {
             self.compute(next.away_runs_ns);
             match waits {
                 Waits::Until(until) => self.wait_for(until, number),
-                Waits::For(ns) | Waits::Start(_, ns) => self.block(Some(ns)),
+                Waits::For(ns) | Waits::Start { sleeps_ns: ns, .. } => self.block(Some(ns)),
                 Waits::Arrival => {
                     while !world.arrivals.borrow_mut().lets_in(self.number) {
                         self.block(None);
@@ -91,11 +92,18 @@ impl<'a> Here<'a> {
     /// Starts a thread, if that is what it is to do, and has somebody to start: what it waits for
     /// then.
     fn with_started(&self, waits: Waits) -> Waits {
-        let Waits::Start(start, _) = waits else { return waits };
-        let Some(thread) = self.world.arrivals.borrow_mut().starts(self.number) else {
-            return waits;
+        let Waits::Start { whom, start, .. } = waits else { return waits };
+        let world = self.world;
+        let thread = if let Some(thread) = whom {
+            world.launches(thread, start.begins_ns);
+            thread
+        } else {
+            let Some(thread) = world.arrivals.borrow_mut().starts(self.number) else {
+                return waits;
+            };
+            world.after(thread, start.begins_ns);
+            thread
         };
-        self.world.after(thread, start.begins_ns);
         let (begins, after_ns) = (Begins::Turn { turn: 1, awake: false }, start.goes_on_ns);
         Waits::Until(Until { thread, begins, after_ns, posted: true })
     }

@@ -333,6 +333,13 @@ impl World {
         self.supplies.borrow_mut().began(number, now_ns, &mut events);
     }
 
+    /// Thread `number` is started, and begins in `ns`, or at its end if it lives still.
+    pub(super) fn launches(&self, number: usize, ns: u64) {
+        let at_ns = self.now_ns.get().saturating_add(ns);
+        self.following.borrow_mut().begins(number);
+        self.arrivals.borrow_mut().plan(number, at_ns, &mut self.events.borrow_mut());
+    }
+
     /// Thread `number` arrives where `starter` is to start it. Whether that one will.
     pub(super) fn arrives(&self, number: usize, starter: usize) -> bool {
         let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());

@@ -1,15 +1,20 @@
 //! Which threads a simulation has, and what each of them does.
 
+mod order;
 mod queue;
 
+use order::Leader;
+pub(crate) use order::{Begins, Next, Until};
 pub(crate) use queue::Queue;
 
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, Link, OWN_NS, Races, Start, Starter, Switches, Thread, Unanswered,
+    Burst, Consumer, Demand, Launch, Link, OWN_NS, Races, Start, Starter, Switches, Thread,
+    Unanswered,
 };
 use crate::lengths::scaled;
 use crate::rules::{Change, Gil, Rules};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use ungil_core::schedule::Level;
@@ -27,6 +32,10 @@ pub(crate) struct Planned {
     /// At the end of which use it has replied.
     replies: Option<usize>,
     starter: Option<Arc<Starter>>,
+    /// Whom it starts for work of its own, by their places among those that are planned.
+    launches: Arc<[Launch]>,
+    /// How many uses it has in each of its lives, if another starts it so.
+    in_a_life: Option<usize>,
     /// What it lives on, and its sleeps there.
     pub(crate) lives_on: Option<(Arc<Queue>, Consumer)>,
     bursts: Arc<[Burst]>,
@@ -49,15 +58,6 @@ pub(crate) struct Planned {
     pub(crate) answers: Arc<Delays>,
     pub(crate) races: Arc<Races>,
     pub(crate) switches: Arc<Switches>,
-}
-
-/// Which thread begins after another, and when.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Next {
-    pub(crate) thread: usize,
-    pub(crate) after_ns: u64,
-    /// Whether that is after the reply of the other, and not after its end.
-    pub(crate) is_asked: bool,
 }
 
 /// One use of the GIL in a simulation, and the time away from it that follows.
@@ -101,40 +101,9 @@ pub(crate) enum Waits {
     Until(Until),
     /// For something to arrive.
     Arrival,
-    /// It starts a thread for what has arrived, and waits until that one runs. If nothing has, it
-    /// sleeps for so long.
-    Start(Start, u64),
-}
-
-/// A thread waits until so long after the beginning of a use of another.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Until {
-    pub(crate) thread: usize,
-    pub(crate) begins: Begins,
-    pub(crate) after_ns: u64,
-    /// Whether that one wakes it through a lock of the program.
-    pub(crate) posted: bool,
-}
-
-/// Which use of another thread one waits for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Begins {
-    /// That of this number; its uses are counted from 0 on. So two threads that wait for each other
-    /// always find what they wait for.
-    Number(usize),
-    /// The how many-th from when on it waits; 1 is the next one. Of a thread that waits for nobody
-    /// that comes in any case, at its own pace. One that was `awake` all the time had done what it was
-    /// waited for before it slept, however many uses that took.
-    Turn { turn: usize, awake: bool },
-}
-
-/// A thread that others wait for, as often as it goes on anew.
-#[derive(Clone, Debug)]
-struct Leader {
-    /// Its place among those that are planned.
-    thread: usize,
-    follows: bool,
-    again: Option<Again>,
+    /// It starts that thread, or one for what has arrived, and waits until it runs. If nothing has
+    /// arrived, it sleeps for so long.
+    Start { whom: Option<usize>, start: Start, sleeps_ns: u64 },
 }
 
 /// Where a thread is in what it does.
@@ -179,11 +148,15 @@ pub(crate) fn count(demand: &Demand, rules: &Rules) -> usize {
 
 /// The threads of `demand` under `rules`.
 pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
+    let is_there = |source: &usize| {
+        !rules.without.contains(source) && !demand.threads[*source].bursts.is_empty()
+    };
+    let there = (0..demand.threads.len()).filter(is_there);
+    let launches = there.clone().flat_map(|source| demand.threads[source].launches.iter());
+    let are_launched: HashSet<_> = launches.map(|it| it.thread).collect();
     let mut all = Vec::new();
-    for (source, thread) in demand.threads.iter().enumerate() {
-        if rules.without.contains(&source) || thread.bursts.is_empty() {
-            continue;
-        }
+    for source in there {
+        let thread = &demand.threads[source];
         let changes = rules.changes.iter().filter(|(of, _)| *of == source).map(|(_, it)| it);
         let (mut work, mut times) = (1.0, 1);
         for change in changes {
@@ -210,6 +183,9 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 started_by: None,
                 replies: thread.started.map(|it| it.replies as usize),
                 starter: thread.starter.clone().filter(|_| copy == 0),
+                launches: [].into(),
+                in_a_life: (copy == 0 && are_launched.contains(&source))
+                    .then_some(thread.bursts.len()),
                 lives_on: None,
                 bursts: thread.bursts.clone(),
                 unanswered: thread.unanswered.clone(),
@@ -228,65 +204,9 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
             });
         }
     }
-    let mut leaders = vec![None; demand.threads.len()];
-    for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
-        let follows = demand.threads[thread.source].follows;
-        leaders[thread.source] =
-            Some(Leader { thread: number, follows, again: thread.again.clone() });
-    }
-    let leaders: Arc<[_]> = leaders.into();
-    for thread in &mut all {
-        thread.leaders = leaders.clone();
-    }
-    follow_each_other(&mut all, demand, rules, &leaders);
+    order::tell(&mut all, demand, rules);
     queue::tell(&mut all, demand);
     all
-}
-
-/// Says who begins after whom, and who is started by whom.
-fn follow_each_other(
-    all: &mut [Planned],
-    demand: &Demand,
-    rules: &Rules,
-    leaders: &[Option<Leader>],
-) {
-    let its = |place: usize| leaders.get(place).and_then(Option::as_ref).map(|it| it.thread);
-    for number in 0..all.len() {
-        let source = &demand.threads[all[number].source];
-        if all[number].is_copy {
-            continue;
-        }
-        if let Some(started) = source.started {
-            all[number].started_by = its(started.by);
-            all[number].begins_ns = all[number].begins_ns.map(|ns| ns.min(started.arrives_ns));
-        }
-        let successor = source.successor.filter(|it| !(it.is_again && rules.once));
-        let Some((successor, thread)) = successor.and_then(|it| Some((it, its(it.thread)?))) else {
-            continue;
-        };
-        let is_asked = successor.is_asked && source.started.is_some();
-        all[number].successor = Some(Next { thread, after_ns: successor.after_ns, is_asked });
-        if !successor.is_again {
-            all[thread].begins_ns = None;
-        }
-    }
-}
-
-impl Leader {
-    /// Which of its uses it is that was the one of this number when it was recorded, in this round
-    /// of one that follows it. `None` if nobody need wait for it.
-    fn begins(&self, link: Link, round: usize) -> Option<Begins> {
-        let burst = link.burst as usize;
-        if !self.follows {
-            let turn = link.turn.max(1) as usize;
-            return Some(Begins::Turn { turn, awake: link.awake });
-        }
-        if round == 0 {
-            return Some(Begins::Number(burst));
-        }
-        let uses = &self.again.as_ref()?.uses;
-        uses.contains(&burst).then(|| Begins::Number(burst + round * uses.len()))
-    }
 }
 
 impl Again {
@@ -315,9 +235,10 @@ fn again(thread: &Thread, lasts_ns: u64, work: f64, rules: &Rules) -> Option<Aga
 }
 
 impl Planned {
-    /// All uses, in their order.
-    pub(crate) fn uses(&self) -> impl Iterator<Item = Use> + '_ {
-        let (mut next, mut round) = (self.first, 0);
+    /// All uses, in their order, of a thread that has lived so often before.
+    pub(crate) fn uses(&self, lives: usize) -> impl Iterator<Item = Use> + '_ {
+        // Who launches it launches it in each round.
+        let (mut next, mut round) = (self.first, if self.in_a_life.is_some() { lives } else { 0 });
         std::iter::from_fn(move || {
             let mut burst = *self.bursts.get(next)?;
             let mut place = Place { burst: next, waits_as_after: Some(next), round };
@@ -344,13 +265,18 @@ impl Planned {
 
     /// What the thread waits for after that use; if it is only time, for so long.
     fn waits(&self, burst: &Burst, place: Place, sleeps_ns: u64) -> Waits {
+        let launch = self.launches.binary_search_by_key(&place.burst, |it| it.burst as usize);
+        if let Ok(launch) = launch {
+            let Launch { thread, start, .. } = self.launches[launch];
+            return Waits::Start { whom: Some(thread), start, sleeps_ns };
+        }
         let Some(starter) = &self.starter else {
             let after = burst.after.filter(|_| !self.is_copy);
             let until = after.and_then(|link| self.until(link, place.round));
             return until.map_or(Waits::For(sleeps_ns), Waits::Until);
         };
         if let Some(start) = starter.start(place.burst) {
-            return Waits::Start(start, sleeps_ns);
+            return Waits::Start { whom: None, start, sleeps_ns };
         }
         // It waits for no other thread: one that it is seen to follow may be one that it starts.
         match place.waits_as_after {

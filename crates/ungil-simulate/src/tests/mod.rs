@@ -1,5 +1,6 @@
 //! What holds for every demand, and what a recording made of known pieces tells.
 
+mod launches;
 mod processors;
 mod properties;
 mod recordings;
@@ -29,6 +30,8 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         successor: None,
         starter: None,
         started: None,
+        launches: [].into(),
+        is_launched: false,
         lives_on: None,
         bursts: bursts.into(),
         unanswered: [].into(),

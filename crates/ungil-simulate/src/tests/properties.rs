@@ -4,8 +4,8 @@ use super::{MS, US, burst, demand, thread};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, End, Link, Races, Start, Started, Starter, Steady, Successor, Supply,
-    Thread,
+    Burst, Consumer, Demand, End, Launch, Link, Races, Start, Started, Starter, Steady, Successor,
+    Supply, Thread,
 };
 use crate::machine::{Outcome, Setting, simulate};
 use crate::plan::planned;
@@ -95,6 +95,19 @@ fn some_server(place: usize) -> impl Strategy<Value = Vec<Thread>> {
     })
 }
 
+/// A thread at this place that starts others, one after each of its uses.
+fn some_launcher(place: usize) -> impl Strategy<Value = Vec<Thread>> {
+    prop::collection::vec((some_burst(), some_thread()), 1..8).prop_map(move |batches| {
+        let start = Start { begins_ns: 20 * US, goes_on_ns: 30 * US };
+        let launches = (0..).zip(place + 1..).take(batches.len());
+        let launches = launches.map(|(burst, thread)| Launch { burst, thread, start }).collect();
+        let (bursts, others): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
+        let ends = |thread| Thread { is_launched: true, steady: Steady::default(), ..thread };
+        let starts = Thread { launches, ..thread(0, &bursts) };
+        std::iter::once(starts).chain(others.into_iter().map(ends)).collect()
+    })
+}
+
 /// The same with a queue that the first of them fill, and some of the others empty.
 fn some_threads_and_queue() -> impl Strategy<Value = Vec<Thread>> {
     let queue = (0..8usize, 0..8usize, prop::collection::vec(0..4u32, 0..40), 0..20u32);
@@ -116,11 +129,12 @@ fn some_threads_and_queue() -> impl Strategy<Value = Vec<Thread>> {
     })
 }
 
-/// What threads want that wait for each other, and perhaps a server.
+/// What threads want that wait for each other, and perhaps one that starts others.
 fn some_demand() -> impl Strategy<Value = Demand> {
     let mixed = some_threads().prop_flat_map(|threads| {
-        let server = some_server(threads.len());
-        (Just(threads), server).prop_map(|(threads, server)| [threads, server].concat())
+        let place = threads.len();
+        let starts = prop_oneof![some_server(place), some_launcher(place)];
+        (Just(threads), starts).prop_map(|(threads, starts)| [threads, starts].concat())
     });
     prop_oneof![some_threads(), some_threads_and_queue(), mixed]
         .prop_map(|threads| demand(LASTS_NS, threads))

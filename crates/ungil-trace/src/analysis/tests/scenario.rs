@@ -43,19 +43,19 @@ impl Scenario {
     }
 
     pub fn with_blame_after(threads: u32, blame_after_ns: u64) -> Self {
-        Self::of(process(0), threads, blame_after_ns)
+        Self::of(&process(0), threads, blame_after_ns)
     }
 
     /// The same where the process may use so many processors.
     pub fn on(processors: u32, threads: u32) -> Self {
         let Record::ProcessStarted(process) = process(0) else { unreachable!() };
         let processors = Some(Processors { allowed: processors, limit_thousandths: None });
-        Self::of(Record::ProcessStarted(Process { processors, ..process }), threads, BLAME_AFTER)
+        Self::of(&Record::ProcessStarted(Process { processors, ..process }), threads, BLAME_AFTER)
     }
 
-    fn of(process: Record, threads: u32, blame_after_ns: u64) -> Self {
+    fn of(process: &Record, threads: u32, blame_after_ns: u64) -> Self {
         let mut scenario = Self { analysis: Analysis::new(blame_after_ns) };
-        scenario.analysis.push(&process);
+        scenario.analysis.push(process);
         (0..threads).for_each(|thread| scenario.start(thread, 0));
         scenario
     }

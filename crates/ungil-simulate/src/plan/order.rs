@@ -1,0 +1,119 @@
+//! The order of threads in a simulation: who begins after whom, and who waits for whom.
+
+use super::{Again, Planned};
+use crate::demand::{Demand, Launch, Link};
+use crate::rules::Rules;
+use std::sync::Arc;
+
+/// Which thread begins after another, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    pub(crate) thread: usize,
+    pub(crate) after_ns: u64,
+    /// Whether that is after the reply of the other, and not after its end.
+    pub(crate) is_asked: bool,
+}
+
+/// A thread waits until so long after the beginning of a use of another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    pub(crate) thread: usize,
+    pub(crate) begins: Begins,
+    pub(crate) after_ns: u64,
+    /// Whether that one wakes it through a lock of the program.
+    pub(crate) posted: bool,
+}
+
+/// Which use of another thread one waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Begins {
+    /// That of this number; its uses are counted from 0 on. So two threads that wait for each other
+    /// always find what they wait for.
+    Number(usize),
+    /// The how many-th from when on it waits; 1 is the next one. Of a thread that waits for nobody
+    /// that comes in any case, at its own pace. One that was `awake` all the time had done what it was
+    /// waited for before it slept, however many uses that took.
+    Turn { turn: usize, awake: bool },
+}
+
+/// A thread that others wait for, as often as it goes on anew.
+#[derive(Clone, Debug)]
+pub(super) struct Leader {
+    /// Its place among those that are planned.
+    pub(super) thread: usize,
+    follows: bool,
+    again: Option<Again>,
+    /// How many uses it has in each of its lives, if another starts it over and over.
+    in_a_life: Option<usize>,
+}
+
+/// Tells the threads that are planned for whom they wait, and who begins when.
+pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules) {
+    let mut leaders = vec![None; demand.threads.len()];
+    for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
+        let follows = demand.threads[thread.source].follows;
+        let in_a_life = thread.in_a_life;
+        leaders[thread.source] =
+            Some(Leader { thread: number, follows, again: thread.again.clone(), in_a_life });
+    }
+    let leaders: Arc<[_]> = leaders.into();
+    for thread in all.iter_mut() {
+        thread.leaders = leaders.clone();
+    }
+    follow_each_other(all, demand, rules, &leaders);
+}
+
+/// Says who begins after whom, and who is started by whom.
+fn follow_each_other(
+    all: &mut [Planned],
+    demand: &Demand,
+    rules: &Rules,
+    leaders: &[Option<Leader>],
+) {
+    let its = |place: usize| leaders.get(place).and_then(Option::as_ref).map(|it| it.thread);
+    for number in 0..all.len() {
+        let source = &demand.threads[all[number].source];
+        if all[number].is_copy {
+            continue;
+        }
+        let launches = source.launches.iter();
+        let launches = launches.filter_map(|it| Some(Launch { thread: its(it.thread)?, ..*it }));
+        all[number].launches = launches.collect();
+        if all[number].in_a_life.is_some() {
+            all[number].begins_ns = None;
+        }
+        if let Some(started) = source.started {
+            all[number].started_by = its(started.by);
+            all[number].begins_ns = all[number].begins_ns.map(|ns| ns.min(started.arrives_ns));
+        }
+        let successor = source.successor.filter(|it| !(it.is_again && rules.once));
+        let Some((successor, thread)) = successor.and_then(|it| Some((it, its(it.thread)?))) else {
+            continue;
+        };
+        let is_asked = successor.is_asked && source.started.is_some();
+        all[number].successor = Some(Next { thread, after_ns: successor.after_ns, is_asked });
+        if !successor.is_again {
+            all[thread].begins_ns = None;
+        }
+    }
+}
+
+impl Leader {
+    /// Which of its uses it is that was the one of this number when it was recorded, in this round
+    /// of one that follows it. `None` if nobody need wait for it.
+    pub(super) fn begins(&self, link: Link, round: usize) -> Option<Begins> {
+        let burst = link.burst as usize;
+        if !self.follows {
+            let turn = link.turn.max(1) as usize;
+            return Some(Begins::Turn { turn, awake: link.awake });
+        }
+        if round == 0 {
+            return Some(Begins::Number(burst));
+        }
+        if let Some(uses) = self.in_a_life {
+            return Some(Begins::Number(burst + round * uses));
+        }
+        let uses = &self.again.as_ref()?.uses;
+        uses.contains(&burst).then(|| Begins::Number(burst + round * uses.len()))
+    }
+}
