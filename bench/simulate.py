@@ -43,8 +43,10 @@ from surroundings import print_environment
 
 PROGRAM = Path(__file__).parent / "programs" / "simulated.py"
 PROGRAMS = ["convoy", "flask", "fastapi", "pool", "event-loop", "queues"]
+LIBRARIES = ["fastapi", "flask", "uvicorn", "waitress", "werkzeug"]
 OTHERS = ["django", "grpc", "tornado", "aiohttp", "joblib", "batches"]
-"""Six that nobody looked at while the simulation was made."""
+"""Six with which the simulation was tried after it was made."""
+LIBRARIES_OF_OTHERS = ["aiohttp", "cheroot", "django", "grpcio", "joblib", "tornado"]
 INTERVAL = "50 us"
 INTERVAL_S = 5e-5
 VARIANTS = ["interactive", "fair", "batch", INTERVAL]
@@ -83,7 +85,7 @@ def main() -> None:
     if options.quick:
         options.rounds, options.seconds = 1, 1.5
     names = options.program or (OTHERS if options.others else PROGRAMS)
-    print_environment(["ungil", "fastapi", "flask", "uvicorn", "waitress", "werkzeug"])
+    print_environment(["ungil", *(LIBRARIES_OF_OTHERS if options.others else LIBRARIES)])
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     quiet = None if options.kept else Quiet()
     with tempfile.TemporaryDirectory(prefix="ungil-simulate-") as temporary:

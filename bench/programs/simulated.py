@@ -117,9 +117,7 @@ def django(seconds: float) -> None:
     row = "<tr><td>{{ row }}</td><td>{{ row|floatformat:2 }}</td></tr>"
     table = engines["django"].from_string("{% for row in rows %}" + row + "{% endfor %}")
     urlpatterns.append(path("", lambda _: HttpResponse("a small page")))
-    urlpatterns.append(
-        path("table", lambda _: HttpResponse(table.render({"rows": range(3_000)})))
-    )
+    urlpatterns.append(path("table", lambda _: HttpResponse(table.render({"rows": range(3_000)}))))
     server = Server(("127.0.0.1", 0), get_wsgi_application(), numthreads=8)
     server.prepare()
     threading.Thread(target=server.serve, name="accepting", daemon=True).start()
@@ -175,7 +173,7 @@ def tornado(seconds: float) -> None:
 
 
 def aiohttp(seconds: float) -> None:
-    """aiohttp: answers at once, and files that a thread compresses and takes apart."""
+    """A server of aiohttp: answers at once, and files that a thread packs and takes apart."""
     from aiohttp import web
 
     block = json.dumps(ROWS).encode() * 20
@@ -285,7 +283,7 @@ def queues(seconds: float) -> None:
 
 
 def joblib(seconds: float) -> None:
-    """joblib with threads: it makes a new pool for each list of documents."""
+    """Threads of joblib, which makes new ones for each list of documents."""
     from joblib import Parallel, delayed
 
     word = re.compile(r"(\w+)-(\d+)")
