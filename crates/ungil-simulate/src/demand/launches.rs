@@ -66,24 +66,35 @@ fn is_launch(seen: &Seen, its: &Times, of_other: &Times) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demand::starters::tests::used;
-    use crate::tests::{MS, US};
+    use crate::tests::{MS, US, burst, thread};
+
+    /// A thread that is gone after these uses, each from when to when and the time away after it.
+    fn gone_after(uses: &[(u64, u64, u64)]) -> (Thread, Times) {
+        let bursts: Vec<_> =
+            uses.iter().map(|(from, to, away_ns)| burst(to - from, *away_ns)).collect();
+        let wanted_at_ns: Vec<_> = uses.iter().map(|(from, ..)| *from).collect();
+        let gone_ns = uses.last().map_or(0, |(_, to, away_ns)| to + away_ns);
+        let mut thread = thread(uses[0].0, &bursts);
+        thread.steady.uses = 0..0;
+        (thread, Times { began_at_ns: wanted_at_ns.clone(), wanted_at_ns, gone_ns })
+    }
 
     /// A thread that starts another each 10 ms, which uses the GIL twice, and waits for its end; and
     /// when they were there.
     fn batches(count: u64) -> (Vec<Thread>, Vec<Times>) {
-        let mut main = Vec::new();
-        let mut all = Vec::new();
-        for from_ns in (0..count).map(|batch| batch * 10 * MS) {
-            main.push((from_ns, from_ns + 100 * US));
-            main.push((from_ns + 180 * US, from_ns + 300 * US));
-            let uses = [(120 * US, 170 * US), (2 * MS, 3 * MS)];
-            let uses = uses.map(|(from, to)| (from_ns + from, from_ns + to));
-            let (mut thread, times) = used(&uses, from_ns + 3 * MS);
-            thread.steady.uses = 0..0;
-            all.push((thread, times));
-        }
-        all.insert(0, used(&main, count * 10 * MS));
+        let at_ns = |batch: u64| batch * 10 * MS;
+        let uses = |from_ns: u64| {
+            [(from_ns, from_ns + 100 * US, 80 * US), (from_ns + 180 * US, from_ns + MS, 9 * MS)]
+        };
+        let main: Vec<_> = (0..count).flat_map(|batch| uses(at_ns(batch))).collect();
+        let others = (0..count).map(|batch| {
+            let from_ns = at_ns(batch) + 120 * US;
+            gone_after(&[
+                (from_ns, from_ns + 50 * US, MS),
+                (from_ns + 1_050 * US, from_ns + 3 * MS, 0),
+            ])
+        });
+        let all: Vec<_> = std::iter::once(gone_after(&main)).chain(others).collect();
         all.into_iter().unzip()
     }
 

@@ -205,12 +205,12 @@ fn replies(thread: &Thread) -> u32 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::tests::{MS, US, burst, thread};
 
     /// A thread with its times: uses from when to when, until it was gone.
-    pub(crate) fn used(uses: &[(u64, u64)], gone_ns: u64) -> (Thread, Times) {
+    fn used(uses: &[(u64, u64)], gone_ns: u64) -> (Thread, Times) {
         let wanted_at_ns: Vec<_> = uses.iter().map(|(from_ns, _)| *from_ns).collect();
         let next = wanted_at_ns.iter().skip(1).copied().chain([gone_ns]);
         let bursts: Vec<_> =
