@@ -3,14 +3,19 @@
 use crate::demand::Demand;
 use crate::figures::Figures;
 use crate::prediction::{Prediction, Unpredictable, predict};
-use crate::ranges::Ranges;
+use crate::ranges::{EQUAL_US, Ranges, WAKE_UP_US, missed_by};
 use crate::rules::{Change, Gil, Rules};
 use serde::Serialize;
 use ungil_core::schedule::Settings;
+use ungil_trace::analysis::words;
 use ungil_trace::report::Processors;
 
 /// The version of [`Answer`] and [`Listed`]: keys may be added to it.
 pub const SCHEMA: u32 = 1;
+
+/// A simulation of the recorded rules whose mean wait is off by such a factor shows that something
+/// in the program is unknown to it, on which any prediction hangs.
+const FAR: f64 = 2.0;
 
 /// A GIL of a trace, to choose from.
 #[derive(Clone, Debug, Serialize)]
@@ -120,6 +125,7 @@ impl Demand {
     /// [`predict`], told in full.
     pub fn answer(&self, rules: &Rules) -> Result<Answer<'_>, Unpredictable> {
         let Prediction { figures, ranges } = predict(self, rules)?;
+        let reproduced = self.reproduced()?;
         Ok(Answer {
             schema: SCHEMA,
             pid: self.pid,
@@ -128,10 +134,10 @@ impl Demand {
             recorded_under: self.settings.into(),
             rules: self.told(rules),
             recorded: &self.recorded,
-            reproduced: self.reproduced()?,
+            reproduced,
             predicted: figures,
             ranges,
-            notes: self.notes(rules),
+            notes: self.notes(rules, reproduced),
         })
     }
 
@@ -161,8 +167,17 @@ impl Demand {
         }
     }
 
-    fn notes(&self, rules: &Rules) -> Vec<String> {
+    fn notes(&self, rules: &Rules, reproduced: &Figures) -> Vec<String> {
         let mut notes = Vec::new();
+        let [is_us, was_us] = [reproduced, &self.recorded].map(|figures| figures.waits.mean_us);
+        if missed_by(is_us, was_us, EQUAL_US) >= FAR && is_us.max(was_us) >= 2.0 * WAKE_UP_US {
+            notes.push(format!(
+                "the simulation of the recorded rules has waits of {} on average, and the recording \
+                 {}: rely on a real run, not on this prediction",
+                words::length(is_us / 1e6),
+                words::length(was_us / 1e6),
+            ));
+        }
         if self.lost_events > 0 {
             notes.push(format!(
                 "{} events of this GIL were lost, and the simulation lacks them",

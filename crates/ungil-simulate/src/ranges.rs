@@ -14,7 +14,7 @@ use serde::Serialize;
 /// A simulation that misses by more is of no use, whatever the factor.
 const WIDEST: f64 = 1_000.0;
 /// Times below this are equal as far as a range is concerned, in microseconds.
-const EQUAL_US: f64 = 5.0;
+pub(crate) const EQUAL_US: f64 = 5.0;
 
 /// By which factor a range is wider under other rules,
 const OTHER_RULES: f64 = 1.5;
@@ -108,7 +108,7 @@ pub(crate) fn ranges(
 }
 
 /// The factor between two figures, where those below `equal` are the same.
-fn missed_by(reproduced: f64, recorded: f64, equal: f64) -> f64 {
+pub(crate) fn missed_by(reproduced: f64, recorded: f64, equal: f64) -> f64 {
     let (one, other) = (reproduced.max(equal), recorded.max(equal));
     (one.max(other) / one.min(other)).min(WIDEST)
 }

@@ -7,7 +7,8 @@ use super::records::{
 use super::{MS, US, burst, demand, thread};
 use crate::demand::{End, Steady};
 use crate::rules::{Change, Gil, Rules};
-use crate::{Demand, Unpredictable, predict};
+use crate::{Demand, Figures, Summary, Unpredictable, predict};
+use std::sync::OnceLock;
 use ungil_core::Kind;
 use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::Record;
@@ -276,4 +277,27 @@ fn events_that_contradict_each_other_do_no_harm() {
             let _ = predict(&demand, &Rules { runs: 1, ..Rules::from(demand.settings) });
         }
     }
+}
+
+#[test]
+fn a_prediction_from_a_recording_that_the_simulation_misses_says_so() {
+    let with_mean = |mean_us| {
+        let waits = Summary { mean_us, ..Summary::default() };
+        Figures { waits, ..Figures::default() }
+    };
+    let notes = |recorded_us, reproduced_us| {
+        let demand = Demand {
+            recorded: with_mean(recorded_us),
+            reproduced: OnceLock::from(with_mean(reproduced_us)),
+            ..demand(MS, vec![thread(0, &[burst(US, US)])])
+        };
+        demand.answer(&Settings::from(Policy::Fair).into()).unwrap().notes
+    };
+    assert_eq!(
+        notes(600.0, 1_500.0),
+        ["the simulation of the recorded rules has waits of 1.5 ms on average, and the recording \
+          600 us: rely on a real run, not on this prediction"]
+    );
+    assert!(notes(600.0, 1_100.0).is_empty());
+    assert!(notes(20.0, 90.0).is_empty(), "what two wake-ups take");
 }
