@@ -20,12 +20,13 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 CONVOY = PROGRAMS / "convoy.py"
 TWO_THREADS = "import threading; t = threading.Thread(target=len, args=('',)); t.start(); t.join()"
 MARKUP = "</script><script>alert(1)</script><!--\u202e&amp;"
-# They compute for a while, so that their names are read.
+# They compute for so long that a busy recorder has many a chance to read their names.
 HOSTILE = f"""
-import threading
+import threading, time
 def compute():
-    for _ in range(100):
+    while time.monotonic() < until:
         sum(range(50_000))
+until = time.monotonic() + 2
 names = ({MARKUP!r}, "<img src=x onerror=alert(1)>", "", "\\u2028", "x" * 4000)
 threads = [threading.Thread(target=compute, name=name) for name in names]
 [it.start() for it in threads]
