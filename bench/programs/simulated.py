@@ -339,6 +339,7 @@ def client(port: int, seconds: float, words: list[str]) -> None:
     def asks(path: str) -> None:
         if path.startswith("grpc:"):
             calls(path.removeprefix("grpc:"))
+            return
         while time.monotonic() < end:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             connection.request("GET", path)
