@@ -22,6 +22,8 @@ mod thread;
 
 pub(crate) use stacks::NoStack;
 pub(crate) use tally::Outcome;
+#[cfg(test)]
+pub(crate) use world::MOVES_NS;
 
 use crate::coldness::Coldness;
 use crate::delays::Delays;

@@ -35,7 +35,7 @@ const BEHIND_NS: u64 = 60_000;
 /// and went on so long after that one slept,
 const SWITCHES_NS: u64 = 2_500;
 /// or was moved to another one, not before that.
-const MOVES_NS: u64 = 600_000;
+pub(crate) const MOVES_NS: u64 = 600_000;
 /// A thread that goes away runs for so long at most before it sleeps, if it does not compute then.
 const FALLS_IDLE_NS: u64 = 8_000;
 /// One that ran for less than such a part of another's CPU time takes the processor from it.
