@@ -7,7 +7,7 @@
 //! begins when it has got that far, under other rules, too.
 
 use super::Thread;
-use super::starters::{LEAST_TIMES, Seen, Start, Times, candidates, started_by};
+use super::starters::{LEAST_TIMES, Seen, Start, Times, all_started_by, candidates};
 
 /// A thread wants the GIL so long after the other has let go of it at most,
 const BEGINS_NS: u64 = 1_000_000;
@@ -30,14 +30,10 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
         if threads[launcher].starter.is_some() {
             continue;
         }
-        let mut seen: Vec<_> = (0..threads.len())
-            .filter(|place| *place != launcher && may_be_launched(&threads[*place]))
-            .filter_map(|place| started_by(threads, times, place, launcher))
-            .filter(|it| is_launch(it, &times[it.thread], &times[launcher]))
-            .collect();
-        // Of two that one call seems to have started, it started the one that began first.
-        seen.sort_by_key(|it| (it.burst, it.start.begins_ns));
-        seen.dedup_by_key(|it| it.burst);
+        let seen = all_started_by(threads, times, launcher, |it| {
+            may_be_launched(&threads[it.thread])
+                && is_launch(it, &times[it.thread], &times[launcher])
+        });
         if seen.len() < LEAST_TIMES {
             continue;
         }
@@ -51,9 +47,9 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
     }
 }
 
-/// Whether nothing else is known to begin the thread, and it does not go on for ever.
+/// Whether no other thread launches it, and it does not go on for ever.
 fn may_be_launched(thread: &Thread) -> bool {
-    thread.started.is_none() && !thread.is_launched && thread.steady.uses.is_empty()
+    !thread.is_launched && thread.steady.uses.is_empty()
 }
 
 /// Whether what may be a start looks like a call of `Thread.start()`.

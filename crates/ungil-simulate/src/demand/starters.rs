@@ -110,13 +110,7 @@ pub(super) struct Seen {
 /// Finds out who starts whom.
 pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
     for starter in candidates(threads) {
-        let mut seen: Vec<_> = (0..threads.len())
-            .filter(|thread| *thread != starter && threads[*thread].started.is_none())
-            .filter_map(|thread| started_by(threads, times, thread, starter))
-            .collect();
-        // Of two that one call seems to have started, it started the one that began first.
-        seen.sort_by_key(|it| (it.burst, it.start.begins_ns));
-        seen.dedup_by_key(|it| it.burst);
+        let seen = all_started_by(threads, times, starter, |_| true);
         let Some(between) = uses_between(&threads[starter], &seen) else { continue };
         let mut found = Starter::default();
         let mut last = None;
@@ -149,13 +143,26 @@ pub(super) fn candidates(threads: &[Thread]) -> Vec<usize> {
     candidates
 }
 
-/// How `starter` started `thread`, if it did.
-pub(super) fn started_by(
+/// Those for which nobody else is known to, and which are `likely`, by the use that started them.
+pub(super) fn all_started_by(
     threads: &[Thread],
     times: &[Times],
-    thread: usize,
     starter: usize,
-) -> Option<Seen> {
+    likely: impl Fn(&Seen) -> bool,
+) -> Vec<Seen> {
+    let mut seen: Vec<_> = (0..threads.len())
+        .filter(|thread| *thread != starter && threads[*thread].started.is_none())
+        .filter_map(|thread| started_by(threads, times, thread, starter))
+        .filter(likely)
+        .collect();
+    // Of two that one call seems to have started, it started the one that began first.
+    seen.sort_by_key(|it| (it.burst, it.start.begins_ns));
+    seen.dedup_by_key(|it| it.burst);
+    seen
+}
+
+/// How `starter` started `thread`, if it did.
+fn started_by(threads: &[Thread], times: &[Times], thread: usize, starter: usize) -> Option<Seen> {
     let first = threads[thread].bursts.first()?;
     let begins_ns = *times[thread].wanted_at_ns.first()?;
     let burst = times[starter].last_before(begins_ns)?;
