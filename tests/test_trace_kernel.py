@@ -89,11 +89,18 @@ def test_threads_that_wait_for_a_processor_to_take_a_free_gil_wake_up_late(
 ) -> None:
     words = [python.path, PROGRAMS / "oversubscribed.py", "150"]
     recording = trace(tmp_path, *words, preexec_fn=pinned())
-    finding = recording.finding("late-wakeups")
-    assert "convoy" not in kinds(recording)
-    assert finding["waited_s"] / 2 <= finding["unheld_s"] <= finding["waited_s"]
-    assert finding["cost_s"] == finding["unheld_s"]
-    assert finding["wanting"] > 1
+    waited_s = sum(row["waited_s"] for row in recording.gil["blame"])
+    unheld_s = sum(row["waited_s"] for row in recording.gil["blame"] if row["culprit"] is None)
+    # Of 2.5 s or more, on every machine so far.
+    assert unheld_s > 0.5
+    assert len({"convoy", "late-wakeups"} & kinds(recording)) < 2
+    # A machine that stops the one who has the GIL for 0.3 s makes 15 threads wait for it: 4 s.
+    assert ("late-wakeups" in kinds(recording)) == (unheld_s >= waited_s / 2)
+    if "late-wakeups" in kinds(recording):
+        finding = recording.finding("late-wakeups")
+        assert finding["waited_s"] == pytest.approx(waited_s)
+        assert finding["cost_s"] == finding["unheld_s"] == pytest.approx(unheld_s)
+        assert finding["wanting"] > 1
 
 
 @pytest.mark.parametrize("python", pythons("3.8", "3.13", since=(3, 0)), ids=str)
