@@ -46,7 +46,8 @@ def browser() -> Generator[Browser]:
 
 @pytest.fixture(scope="module")
 def convoy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trace(tmp_path_factory.mktemp("convoy"), CONVOY, "600").path
+    folder = tmp_path_factory.mktemp("convoy")
+    return trace(folder, CONVOY, "600", named=["cpu", "io"]).path
 
 
 def explained(shown: Shown) -> int:

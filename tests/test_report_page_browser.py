@@ -71,7 +71,8 @@ def browser() -> Generator[Browser]:
 
 @pytest.fixture(scope="module")
 def convoy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trace(tmp_path_factory.mktemp("convoy"), CONVOY, "300").path
+    folder = tmp_path_factory.mktemp("convoy")
+    return trace(folder, CONVOY, "300", named=["cpu", "io"]).path
 
 
 @pytest.fixture(scope="module")

@@ -110,7 +110,7 @@ def test_native_code_is_found_on_a_busy_core_whether_it_computes_or_sleeps(
 ) -> None:
     library = compile_library(tmp_path)
     words = [python.path, PROGRAM, library, what, "4", "200000"]
-    recording = trace(tmp_path, *words, preexec_fn=busy_core)
+    recording = trace(tmp_path, *words, preexec_fn=busy_core, named=["keeping"])
     native = recording.finding("native-hold")
     assert native["threads"] == [recording.thread("keeping")["tid"]]
     kept = recording.thread("keeping")["kept"]
@@ -126,9 +126,10 @@ def test_long_holds_tell_for_how_long_their_thread_ran(tmp_path: Path, python: P
     library = compile_library(tmp_path)
     call_ms = 60
     words = [python.path, PROGRAM, library, "compute", "10", str(call_ms * 1000)]
-    recording = trace(tmp_path, *words)
     # Python 2.7's names of threads are not known.
-    holds = recording.gil["long_holds"] if python in PYTHONS_2 else long_holds(recording, "keeping")
+    named = [] if python in PYTHONS_2 else ["keeping"]
+    recording = trace(tmp_path, *words, named=named)
+    holds = long_holds(recording, "keeping") if named else recording.gil["long_holds"]
     (begun_ns,) = [
         packet.timestamp
         for packet in packets(recording.path)

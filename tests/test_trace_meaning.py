@@ -122,7 +122,8 @@ def test_native_code_that_keeps_the_gil_is_found_with_its_line(
     tmp_path: Path, python: Python
 ) -> None:
     program, times = PROGRAMS / "keeping.py", 25
-    recording = trace(tmp_path, python.path, program, str(times), "50000")
+    names = ["keeping", "wanting"]
+    recording = trace(tmp_path, python.path, program, str(times), "50000", named=names)
     tid = recording.thread("keeping")["tid"]
     lines = program.read_text(encoding="utf-8").splitlines()
     (line,) = [number for number, text in enumerate(lines, 1) if "the line to be found" in text]
@@ -174,7 +175,8 @@ def test_a_thread_that_blocks_beside_one_that_computes_is_in_a_convoy(
     tmp_path: Path, python: Python
 ) -> None:
     times = 60
-    recording = trace(tmp_path, python.path, PROGRAMS / "convoy.py", str(times))
+    words = [python.path, PROGRAMS / "convoy.py", str(times)]
+    recording = trace(tmp_path, *words, named=["cpu", "io"])
     convoy = recording.finding("convoy")
     assert convoy["threads"][0] == recording.thread("io")["tid"]
     assert convoy["culprits"] == [recording.thread("cpu")["tid"]]

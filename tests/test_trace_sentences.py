@@ -71,7 +71,7 @@ def test_a_library_of_the_users_own_that_ctypes_keeps_the_gil_for_is_to_let_go(
     words = [python.path, PROGRAMS / "two_culprits.py", library, "120000", "5", "5"]
     recording = trace(tmp_path, *words)
     assert recording.process["libraries"] == [os.path.realpath(library)]
-    finding = native_hold_of(recording, recording.thread("second")["tid"])
+    finding = native_hold_of(recording, recording.told["tids"]["second"])
     # Where native code was not seen, it may be another library.
     assert "truth.so" in finding["advice"]
     assert "ctypes.CDLL" in finding["advice"]

@@ -15,7 +15,7 @@ import time
 import zlib
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -206,10 +206,23 @@ class Running:
 
 
 def trace(
-    folder: Path, *words: str | Path, options: Words = (), status: int = 0, **popen: Any
+    folder: Path,
+    *words: str | Path,
+    options: Words = (),
+    status: int = 0,
+    named: Collection[str] = (),
+    **popen: Any,
 ) -> Recording:
-    """Run a program under `ungil trace` to its end, which must have that status."""
+    """Run a program under `ungil trace` to its end, which must have that status.
+
+    A recorder reads the names of threads a few times a second, and on a busy machine not even that.
+    The input of the program ends when its threads have all the names of `named`.
+    """
+    if named:
+        popen["stdin"] = subprocess.PIPE
     with Running(folder, words, options, **popen) as running:
+        if named:
+            running.wait_until(lambda tracks: {track.name for track in tracks}.issuperset(named))
         recording = running.finish()
     assert recording.status == status, recording.stderr
     return recording

@@ -1,6 +1,7 @@
 """One thread keeps the GIL in native code again and again while another wants it.
 
 Usage: keeping.py TIMES MICROSECONDS; runs on Python 2.7 and later.
+Its threads stay until its input ends.
 """
 
 import ctypes
@@ -14,6 +15,7 @@ if sys.version_info[0] == 2:
 times, microseconds = int(sys.argv[1]), int(sys.argv[2])
 native = ctypes.PyDLL(None)  # calls that keep the GIL
 over = False
+told_to_end = threading.Event()
 
 
 def convolve():
@@ -25,16 +27,20 @@ def keep():
     for _ in range(times):
         convolve()
     over = True
+    told_to_end.wait()
 
 
 def want():
     while not over:
         pass
+    told_to_end.wait()
 
 
 threads = [threading.Thread(target=want, name="wanting"),
            threading.Thread(target=keep, name="keeping")]
 for thread in threads:
     thread.start()
+sys.stdin.read()
+told_to_end.set()
 for thread in threads:
     thread.join()

@@ -209,7 +209,9 @@ fn classify(pid: u32, error: &(dyn Error + Send + Sync + 'static)) -> StackError
             Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
                 return StackError::Forbidden(why_forbidden(pid));
             }
-            Some(libc::ESRCH) => return StackError::Gone,
+            // Also what /proc says of a thread that ends while its file is read.
+            Some(libc::ESRCH) if !is_running(pid) => return StackError::Gone,
+            Some(libc::ESRCH) => return StackError::NotReady(said),
             _ => cause = error.source(),
         }
     }
@@ -251,9 +253,10 @@ mod tests {
         let errno = io::Error::from_raw_os_error;
         assert!(matches!(verdict(errno(libc::EPERM)), StackError::Forbidden(_)));
         assert!(matches!(verdict(errno(libc::EACCES)), StackError::Forbidden(_)));
-        assert_eq!(verdict(errno(libc::ESRCH)), StackError::Gone);
         let torn = StackError::NotReady("Failed to copy something".into());
         assert_eq!(verdict(errno(libc::EFAULT)), torn);
+        // A thread has ended, and its process goes on.
+        assert_eq!(verdict(errno(libc::ESRCH)), torn);
     }
 
     #[test]
