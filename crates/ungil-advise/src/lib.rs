@@ -11,6 +11,7 @@ mod place;
 mod groups;
 mod scene;
 mod functions;
+mod servers;
 mod predicted;
 mod remedies;
 mod repeats;

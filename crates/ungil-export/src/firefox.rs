@@ -406,7 +406,7 @@ impl Categories {
         match frame {
             StackFrame::Label(_) => self.held,
             StackFrame::Native(_) => self.native,
-            StackFrame::Python(frame) => match Origin::of(&frame.file) {
+            StackFrame::Python(frame) => match frame.origin() {
                 Origin::User => self.user,
                 Origin::Package(_) => self.package,
                 Origin::Python => self.python,

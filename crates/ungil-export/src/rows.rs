@@ -204,10 +204,12 @@ fn frames(stretches: &Stretches) -> Vec<Vec<Cell>> {
 }
 
 fn origin(frame: &StackFrame) -> String {
-    if matches!(frame, StackFrame::Native(_)) {
-        return "native".to_owned();
-    }
-    match Origin::of(frame.file()) {
+    let origin = match frame {
+        StackFrame::Native(_) => return "native".to_owned(),
+        StackFrame::Label(_) => Origin::User,
+        StackFrame::Python(frame) => frame.origin(),
+    };
+    match origin {
         Origin::Python => "python".to_owned(),
         Origin::Package(name) => format!("package {name}").trim_end().to_owned(),
         Origin::User => "user".to_owned(),

@@ -4,6 +4,8 @@
 //! free-threaded), packages in `site-packages` there or, on Debian, in `dist-packages`: the
 //! schemes of `Lib/sysconfig`. A path is all that a trace has, and it may be read elsewhere.
 
+use crate::record::Frame;
+
 /// Where the code of a Python function comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
@@ -37,6 +39,29 @@ impl<'a> Origin<'a> {
             None => Self::User,
         }
     }
+}
+
+impl Frame {
+    /// The origin of its code.
+    pub fn origin(&self) -> Origin<'_> {
+        if self.function == "<module>" && is_command(&self.file) {
+            return Origin::Package("");
+        }
+        Origin::of(&self.file)
+    }
+
+    /// The innermost of these frames that is the user's own.
+    pub fn innermost_of_the_user(frames: &[Self]) -> Option<&Self> {
+        frames.iter().find(|frame| frame.origin() == Origin::User)
+    }
+}
+
+/// Whether a file may be what an installer writes for a command of a package, such as
+/// `venv/bin/celery`: some lines that import a function and call it.
+fn is_command(file: &str) -> bool {
+    let mut parts = file.rsplit('/');
+    let is_without_ending = parts.next().is_some_and(|name| !name.contains('.'));
+    is_without_ending && parts.next() == Some("bin")
 }
 
 /// Whether a shared library is one that the user may have built, and not a part of Python, of an
@@ -115,6 +140,26 @@ mod tests {
         ] {
             assert_eq!(Origin::of(file), Origin::Package(name), "{file}");
         }
+    }
+
+    #[test]
+    fn the_command_of_a_package_is_not_the_users() {
+        let frame = |function: &str, file: &str| Frame {
+            function: function.into(),
+            file: file.into(),
+            line: 8,
+        };
+        let command = frame("<module>", "/srv/venv/bin/celery");
+        assert_eq!(command.origin(), Origin::Package(""));
+        let task = frame("task", "/srv/app/tasks.py");
+        for users in
+            [frame("<module>", "/srv/app/bin/start.py"), frame("main", "/srv/bin/start"), task]
+        {
+            assert_eq!(users.origin(), Origin::User);
+            let frames = [command.clone(), users.clone()];
+            assert_eq!(Frame::innermost_of_the_user(&frames), Some(&users));
+        }
+        assert_eq!(Frame::innermost_of_the_user(&[command]), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::fewer_collections::is_about_collections;
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{held, name, short};
+use crate::servers::more_processes;
 use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::words;
 
@@ -78,12 +79,21 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             scene.of_which(ward.report),
         ),
         subject,
-        action: code.map_or_else(Action::default, Action::code),
+        action: action(code, scene.argv),
         gain,
         confidence,
         evidence,
         same_as: None,
     })
+}
+
+/// The code, and what makes more processes of the server that `command` starts, if it is one.
+fn action(code: Option<String>, command: &[String]) -> Action {
+    let server = more_processes(command).map(|(server, options)| {
+        format!("# or run {server} with {options}: each process has its own GIL")
+    });
+    let lines: Vec<_> = code.into_iter().chain(server).collect();
+    if lines.is_empty() { Action::default() } else { Action::code(lines.join("\n")) }
 }
 
 /// What to write. Arguments and results are sent; what both sides change belongs into shared memory.

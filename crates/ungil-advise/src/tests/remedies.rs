@@ -84,6 +84,16 @@ fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
     assert_eq!(advice.subject.function.as_deref(), Some("build_report (app.py:7)"));
 }
 
+#[test]
+fn a_server_can_be_given_more_processes() {
+    let command = "/venv/bin/python /venv/bin/celery -A app worker -P threads";
+    let told = Story::convoy().started_by(command).end(2_000 * MS);
+    let code = told.of(Kind::ToAProcess).unwrap().action.code.clone().unwrap();
+    assert!(code.contains("submit(square, ...)"), "{code}");
+    let last = code.lines().last().unwrap();
+    assert!(last.starts_with("# or run celery with --pool prefork --concurrency N: "), "{last}");
+}
+
 /// A thread that is so often 5 ms late, behind one that computes.
 fn late(rounds: u64) -> Story {
     let mut story = Story::of(&["MainThread", "builder"]);

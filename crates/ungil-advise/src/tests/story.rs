@@ -56,6 +56,14 @@ impl Story {
         story
     }
 
+    /// The same, started by this command.
+    pub fn started_by(mut self, command: &str) -> Self {
+        if let Some(Record::ProcessStarted(process)) = self.records.first_mut() {
+            process.argv = command.split(' ').map(str::to_owned).collect();
+        }
+        self
+    }
+
     fn event(&mut self, at_ns: u64, thread: u32, kind: Happened) {
         let event = Event { at_ns: START + at_ns, kind, gil: 0, seq: 0 };
         let (process, thread) = (ProcessId(0), ThreadId(thread));

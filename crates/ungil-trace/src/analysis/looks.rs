@@ -253,5 +253,5 @@ impl Function {
 }
 
 fn is_users(frame: &Frame) -> bool {
-    Origin::of(&frame.file) == Origin::User
+    frame.origin() == Origin::User
 }

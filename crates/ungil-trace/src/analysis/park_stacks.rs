@@ -2,7 +2,6 @@
 
 use super::length::{Sum, seconds};
 use super::samples::line_of;
-use crate::origin::Origin;
 use crate::record::Frame;
 use crate::report::ParkedIn;
 use std::collections::BTreeMap;
@@ -52,7 +51,7 @@ impl InStacks {
         for (number, sum) in &self.0 {
             let frames = stacks.frames(*number);
             let Some(innermost) = frames.first() else { continue };
-            let users = frames.iter().find(|frame| Origin::of(&frame.file) == Origin::User);
+            let users = Frame::innermost_of_the_user(frames);
             let (frame, user_frame) = (line_of(innermost), users.map(line_of));
             let waited_s = seconds(sum.total_ns);
             let same = |it: &&mut ParkedIn| it.frame == frame && it.user_frame == user_frame;

@@ -1,7 +1,6 @@
 //! What the samples of one hold showed.
 
 use super::natives::Natives;
-use crate::origin::Origin;
 use crate::record::{Frame, NativeFrame};
 use crate::report::NativeReport;
 use std::collections::VecDeque;
@@ -46,7 +45,7 @@ pub(super) enum Sample {
 
 impl Sample {
     pub(super) fn of(frames: &[Frame], native: Option<&[NativeFrame]>) -> Self {
-        let users = frames.iter().find(|frame| Origin::of(&frame.file) == Origin::User);
+        let users = Frame::innermost_of_the_user(frames);
         Self::Stack {
             lines: frames.iter().take(FRAMES).map(line_of).collect(),
             user_line: users.map(line_of),

@@ -8,8 +8,8 @@ use super::run_time::RunTime;
 use super::samples::line_of;
 use super::seat::Seat;
 use super::tally::Tally;
-use crate::origin::{Origin, module_of};
-use crate::record::{NOTHING_RECORDED, ProcessTotals, ThreadId};
+use crate::origin::module_of;
+use crate::record::{Frame, NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
     LongHoldReport, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport,
@@ -184,7 +184,7 @@ impl View<'_> {
         let switched = known.and_then(|process| process.switched_on.as_ref());
         let switched = switched.filter(|_| self.gil_state() == GilState::SwitchedOn);
         let frame = switched.and_then(|it| {
-            let users = it.frames.iter().find(|frame| Origin::of(&frame.file) == Origin::User);
+            let users = Frame::innermost_of_the_user(&it.frames);
             users.or(it.frames.first()).map(line_of)
         });
         let library = switched.map(|it| it.library.clone()).filter(|it| !it.is_empty());

@@ -3,7 +3,6 @@
 use super::ids::ById;
 use super::kept::Frozen;
 use super::stalls::{Condition, Limit, Stall};
-use crate::origin::Origin;
 use crate::record::{Frame, Process, ProcessId, Record, ThreadId, ThreadTotals};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -295,7 +294,7 @@ impl Watching {
     fn line(&self, holder: ThreadId) -> Option<String> {
         let mut seen: Vec<(String, u32)> = Vec::new();
         for (_, frames) in self.stacks.iter().filter(|(thread, _)| *thread == holder) {
-            let users = frames.iter().find(|frame| Origin::of(&frame.file) == Origin::User);
+            let users = Frame::innermost_of_the_user(frames);
             let Some(Frame { function, file, line }) = users.or(frames.first()) else { continue };
             let text = format!("{function} ({file}:{line})");
             match seen.iter_mut().find(|(known, _)| *known == text) {

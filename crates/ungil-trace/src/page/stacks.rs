@@ -82,7 +82,7 @@ impl Stacks {
             })
             .collect();
         let frames = frames.iter().take(FRAMES).map(|frame| {
-            let is_users = Origin::of(&frame.file) == Origin::User;
+            let is_users = frame.origin() == Origin::User;
             let function = strings.of(cut(&frame.function));
             let file = strings.of(cut(&frame.file));
             rows.of((function, file, frame.line, 0, 0, u8::from(is_users)))
