@@ -66,8 +66,9 @@ def test_the_page_has_the_advice_of_the_terminal_with_its_command(
     items = shown.page.locator(".advice-item")
     assert items.count() == sum(it["same_as"] is None for it in advised["advice"])
     first, told = items.first, advised["advice"][0]
-    assert told["kind"] in ("policy", "priority")
-    assert first.locator(".typed").inner_text() == told["action"]["shell"]
+    # Which kind comes first is a matter of how busy the machine is.
+    action = told["action"]
+    assert first.locator(".typed").inner_text() == (action["shell"] or action["code"])
     assert re.fullmatch(r"\N{MINUS SIGN}\d+%", first.locator(".less").inner_text())
     assert re.search(r"instead of .*between .+ and ", first.locator(".rest").inner_text())
     assert told["confidence"]["because"][1:] in first.locator(".sure").inner_text()
