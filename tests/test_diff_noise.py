@@ -65,16 +65,56 @@ def test_to_swap_the_sides_swaps_better_and_worse(before: list[float], after: li
     assert swapped.get(there.verdict, there.verdict) == back.verdict
 
 
+def naive_noise(smaller: list[float], larger: list[float]) -> float:
+    """How far the parts of the two runs are from their means, towards each other, by the document."""
+    noise = 0.0
+    for parts, sign in ((smaller, 1), (larger, -1)):
+        work = list(parts)
+        least = sorted([*parts, *parts])[len(parts) - 1 : len(parts) + 1]
+        for end in (0, -1):
+            while work[end] < sum(least) / 20:
+                work.pop(end)
+        towards = sorted(sign * part for part in work)
+        mean = sum(towards) / len(towards)
+        for _ in range(len(work) // 5):
+            towards.pop()
+        noise += max(towards[-1] - mean, 0)
+    return noise
+
+
 @given(st.lists(NUMBERS, min_size=3, max_size=10), st.lists(NUMBERS, min_size=3, max_size=10))
 def test_one_run_a_side_is_compared_with_what_its_parts_differ_by(
     before: list[float], after: list[float]
 ) -> None:
-    judged = judge(WAITED, [middle(before)], [middle(after)], (before, after))
-    width = max(max(side) - min(side) for side in (before, after))
-    assert judged.noise is not None
-    assert judged.noise >= width
+    runs = [middle(before), middle(after)]
+    judged = judge(WAITED, runs[:1], runs[1:], (before, after))
+    smaller, larger = (before, after) if runs[0] <= runs[1] else (after, before)
+    small, large = sorted(runs)
+    noise = max(naive_noise(smaller, larger), 0.002, 0.05 * large)
+    assert judged.noise == pytest.approx(noise)
+    if large - small > max(0.002, 0.05 * large) and not large < 1.5 * small:
+        assert judged.verdict != "within noise"
     if judged.changed:
-        assert abs(middle(after) - middle(before)) > width
+        assert large - small > 0.99 * noise
+        assert large >= 2.5 * small
+
+
+def test_the_parts_in_which_a_program_starts_and_ends_are_no_noise() -> None:
+    after = [0.15, 0.03, 0.06, 0.03, 0.01, 0.05, 0.0]
+
+    def verdict(before: list[float]) -> str:
+        means = [sum(before) / len(before)], [sum(after) / len(after)]
+        return judge(WAITED, *means, (before, after)).verdict
+
+    assert verdict([0.0, 3.0, 3.2, 2.8, 2.7, 3.6, 0.1, 0.0, 0.0]) == "better"
+    # In between they are.
+    assert verdict([3.0, 0.0, 0.0, 3.2, 0.0, 2.7, 0.1, 3.6]) == "unknown"
+
+
+def test_one_run_a_side_may_be_a_change_that_its_parts_do_not_show() -> None:
+    before, after = [1.0, 9.0, 1.0, 9.0, 1.0], [1.0, 4.0, 1.0, 4.0, 1.0]
+    assert judge(WAITED, [4.2], [2.2], (before, after)).verdict == "unknown"
+    assert judge(WAITED, [4.2], [4.0], (before, after)).verdict == "within noise"
 
 
 def test_two_parts_a_side_are_too_few_to_tell() -> None:

@@ -7,6 +7,8 @@ larger than `FACTORS` times the range in one of a hundred comparisons of two equ
 hardly a run may lie where the other side has its median.
 Few runs can all fall into one mode of a program, and then no range tells of the other: so of few
 runs only a change that is larger than most modes is believed (`MODES`).
+Of one run a side only its parts tell, without those in which the program starts or ends. That
+misses what differs from run to run, so there `MODES` counts most.
 `bench/diff_noise.py` measures that, also for noise that is not normal.
 """
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
-from statistics import median
+from statistics import fmean, median
 from typing import Literal
 
 from ungil.comparison.metrics import Metric
@@ -50,6 +52,12 @@ STRAY = 0.25
 """A run lies where the other side has its median if it is nearer than this part of the change."""
 LEAST_PARTS = 3
 """So many parts of a run show how much it differs from itself, at least."""
+OUTER = 0.2
+"""So many of the parts (of 1) with the lowest numbers, and with the highest, are not typical."""
+IDLE = 0.1
+"""A run begins and ends with parts that have less than so much (of 1) of what most have."""
+TOLD_APART = 1.5
+"""Two runs that differ by such a factor, though not by more than that noise, may be a change."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ def judge(
     basis: Basis | None = None
     if len(before) == 1 and len(after) == 1:
         if parts is not None:
-            noise, basis = _noise_of_parts(*map(_known, parts)), "parts"
+            noise, basis = _noise_of_parts(_known(parts[0]), _known(parts[1]), middles), "parts"
     else:
         noise, basis = _noise_of_runs(known_before, known_after), "runs"
     verdict: Verdict = "unknown"
@@ -106,7 +114,12 @@ def judge(
         if basis == "runs" and not _are_apart(known_before, known_after):
             verdict = "within noise"
         runs = len(known_before) + len(known_after)
-        if verdict != "within noise" and _may_be_modes(before_median, after_median, runs):
+        apart = max(before_median, after_median) - min(before_median, after_median)
+        if basis == "parts" and verdict == "within noise" and apart > least:
+            # The noise is large, and not the change small.
+            if not _are_within(TOLD_APART, before_median, after_median):
+                verdict = "unknown"
+        elif verdict != "within noise" and _may_be_modes(before_median, after_median, runs):
             verdict = "unknown"
     elif before_median is not None and before_median == after_median:
         verdict = "within noise"
@@ -153,6 +166,10 @@ def _strays(runs: int) -> int:
 def _may_be_modes(before: float, after: float, runs: int) -> bool:
     """Whether so few runs can differ so much because a program has two modes."""
     factor = next((factor for most, factor in MODES if runs <= most), 1.0)
+    return _are_within(factor, before, after)
+
+
+def _are_within(factor: float, before: float, after: float) -> bool:
     return max(before, after) < factor * min(before, after)
 
 
@@ -174,8 +191,21 @@ def _noise_of_runs(before: list[float], after: list[float]) -> float | None:
     return None if factor > HOPELESS else factor * max(ranges)
 
 
-def _noise_of_parts(before: list[float], after: list[float]) -> float | None:
-    """The largest difference between two parts of one run."""
+def _noise_of_parts(
+    before: list[float], after: list[float], runs: tuple[float | None, ...]
+) -> float | None:
+    """How much typical parts of each run differ from its mean, towards the other run, in both."""
     if min(len(before), len(after)) < LEAST_PARTS:
         return None
-    return max(_range(before), _range(after))
+    is_more = (runs[0] or 0.0) <= (runs[1] or 0.0)
+    small, large = map(_busy, (before, after) if is_more else (after, before))
+    highest = sorted(small)[len(small) - 1 - int(OUTER * len(small))]
+    lowest = sorted(large)[int(OUTER * len(large))]
+    return max(highest - fmean(small), 0.0) + max(fmean(large) - lowest, 0.0)
+
+
+def _busy(parts: list[float]) -> list[float]:
+    """The parts between those in which the program starts and ends."""
+    least = IDLE * median(parts)
+    busy = [number for number, value in enumerate(parts) if value >= least]
+    return parts[busy[0] : busy[-1] + 1]

@@ -133,11 +133,11 @@ def noise_of(comparison: Comparison) -> str:
         )
     if parts < PARTS:
         return (
-            f"noise: one run a side, so the largest difference between {parts} parts of one run;"
+            f"noise: one run a side, so what most of its {parts} parts differ from it;"
             " record several runs a side to know more"
         )
     return (
-        f"noise: one run a side, so the largest difference between {PARTS} equal parts of one run;"
+        f"noise: one run a side, so what most of its {PARTS} equal parts differ from it;"
         " that misses what differs from run to run: record several runs a side to know more"
     )
 
