@@ -62,7 +62,7 @@ def render_advice(report: Report, console: Console) -> None:
         grid.add_row(Text(f"{number}.", style="bold"), Group(*rows))
     console.print(grid)
     for advice, repeats in rejected[:MOST]:
-        text = Text(f"no use: {printable(advice['text'])}", style="dim")
+        text = Text(f"no use: {printable(advice['text'])}{_with_range(advice)}", style="dim")
         console.print(Group(text, *_same(repeats)))
     left = len(told[MOST:]) + len(rejected[MOST:])
     if left:
@@ -84,9 +84,7 @@ def _grid() -> Table:
 
 def _summary(advice: Advice) -> Text:
     text = Text(printable(advice["text"]))
-    # Nobody waits for a GIL that there is not: the sentence says 0, and a range of 0 says no more.
-    if advice["gain"] is not None and advice["gain"]["high"] > 0:
-        text.append(f" ({_range(advice['gain'])})", style="dim")
+    text.append(_with_range(advice), style="dim")
     shell, code = advice["action"]["shell"], advice["action"]["code"]
     for lines, style in ((shell, "cyan"), (None if shell else code, "cyan")):
         for line in (lines or "").splitlines():
@@ -94,13 +92,24 @@ def _summary(advice: Advice) -> Text:
     return text
 
 
+def _with_range(advice: Advice) -> str:
+    """` (56.2 to 145 us)`: the least and the most that are predicted."""
+    # Nobody waits for a GIL that there is not: the sentence says 0, and a range of 0 says no more.
+    if advice["gain"] is None or advice["gain"]["high"] <= 0:
+        return ""
+    return f" ({_range(advice['gain'])})"
+
+
 def _range(gain: Gain) -> str:
-    """`56.2 to 145 us`: the least and the most that are predicted."""
+    """The range, in the unit that has the fewest digits, as the sentence before it says a length."""
     low, high, unit = gain["low"], gain["high"], UNITS.get(gain["unit"], "")
-    # The sentence before it says a length in the unit that it has fewest digits in.
-    if gain["unit"] == "ms" and high < 1:
-        low, high, unit = low * 1e3, high * 1e3, " us"
-    return f"{at_most_three_digits(low)} to {at_most_three_digits(high)}{unit}"
+    after = ""
+    if gain["unit"] == "s/s":
+        unit, after = " s", " per second"
+    smaller = {" s": " ms", " ms": " us"}
+    while unit in smaller and high < 1:
+        low, high, unit = low * 1e3, high * 1e3, smaller[unit]
+    return f"{at_most_three_digits(low)} to {at_most_three_digits(high)}{unit}{after}"
 
 
 def _sure(advice: Advice) -> Text:

@@ -28,6 +28,8 @@ FEW_IN_A_FILE = 6
 ROWS_OF_A_FILE = 25
 ROWS_AT_LEAST = 5
 LINES_OF_A_HEADING = 2
+CLEARLY = 0.8
+"""A process that was recorded for less than this part (of 1) of a trace is told by its own time."""
 # The lines that name the trace file, and the prompt.
 LINES_BELOW = 3
 STYLES = {
@@ -106,7 +108,7 @@ def _title(report: Report) -> list[RenderableType]:
     python = process.get("python") or report["python"]
     facts = [f"pid {process['pid']}", f"Python {printable(python)}" if python else "no Python"]
     # One that never slept for a lock, and had no GIL to take, is not known.
-    facts += [duration(report["duration_s"]), plural(threads, "thread") + " seen" * bool(parks)]
+    facts += [_life(process, report), plural(threads, "thread") + " seen" * bool(parks)]
     facts += _processors(process)
     unlisted = report.get("other_processes")
     count = len(report["processes"]) + (unlisted["processes"] if unlisted else 0)
@@ -120,6 +122,14 @@ def _title(report: Report) -> list[RenderableType]:
     if missing and not any(_says(finding, missing) for finding in report["findings"]):
         return [title, _missing(process, missing)]
     return [title, *_free_threaded(process)]
+
+
+def _life(process: Process, report: Report) -> str:
+    """How long it was recorded, and of how much, if that is clearly more."""
+    lived, all_ = _seconds(process, report), report["duration_s"]
+    if lived > CLEARLY * all_ or part_of(report):
+        return duration(all_)
+    return f"{duration(lived)} of {duration(all_)}"
 
 
 def _processors(process: Process) -> list[str]:

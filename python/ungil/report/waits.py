@@ -161,7 +161,8 @@ def holds_section(gil: Gil, names: Names, few: int, width: int) -> list[Renderab
         grid.add_row(Text(longest), Text(fitted[site.thread]), place)
     lines: list[RenderableType] = [Text(), Text("Longest holds", style="bold"), grid]
     if len(sites) > few:
-        lines.append(Text(f"{'':{CELL}} and at {len(sites) - few:,} more places", style="dim"))
+        more = plural(len(sites) - few, "more place")
+        lines.append(Text(f"{'':{CELL}} and at {more}", style="dim"))
     return lines
 
 

@@ -77,9 +77,13 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
     (good, bad)
 }
 
-/// Whether it saves something that is worth the trouble; what nothing is predicted of may.
+/// Whether it saves something that is worth the trouble, and certainly something; what nothing is
+/// predicted of may.
 fn is_worth_it(advice: &Advice, waits_s_per_s: f64) -> bool {
-    advice.gain.as_ref().is_none_or(|gain| gain.saved_s_per_s > LEAST * waits_s_per_s)
+    advice
+        .gain
+        .as_ref()
+        .is_none_or(|gain| gain.saved_s_per_s > LEAST * waits_s_per_s && gain.high < gain.before)
 }
 
 /// Those that save most first; of those that are alike the one that asks least; at last those of
@@ -159,7 +163,9 @@ fn becomes(gain: Option<&Gain>) -> String {
     let Some(gain) = gain else { return String::new() };
     let what = match gain.measure {
         Measure::WaitAfterBlockingCall => "the wait after a blocking call",
-        Measure::WaitAfterThousandBlockingCalls => "the wait after 1,000 blocking calls",
+        Measure::WaitAfterThousandBlockingCalls => {
+            "the sum of the waits after 1,000 blocking calls"
+        }
         Measure::WaitedPerSecond => "the time that threads wait",
     };
     let told = |value| crate::predicted::told(gain.measure, value);

@@ -3,10 +3,10 @@
 use super::fewer_collections::is_about_collections;
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
-use crate::functions::{held, name, short};
+use crate::functions::short;
 use crate::servers::more_processes;
 use ungil_simulate::{Change, Rules};
-use ungil_trace::analysis::words;
+use ungil_trace::analysis::{held, words};
 
 /// A thread that spends this part (of 1) of what others wait for in the function is gone with it.
 const ALL: f64 = 0.8;
@@ -17,11 +17,11 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     }
     let scene = &ward.scene;
     let culprits = &scene.culprits;
-    let &worst = culprits.first()?;
-    let function = held(scene.thread(worst));
-    let in_it = function.map_or(1.0, |it| it.share);
+    culprits.first()?;
+    let function = held(culprits.iter().map(|&place| &scene.thread(place).held_in[..]));
+    let in_it = function.as_ref().map_or(1.0, |it| it.share);
     let tids = scene.tids(culprits);
-    let rests_on = match function {
+    let rests_on = match &function {
         Some(_) => "it assumes that sending arguments and results costs little",
         None => {
             "it assumes that all the work of these threads can move, because no look at them \
@@ -46,17 +46,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let mut subject = scene.subject(culprits);
     let (what, code) = match function {
         Some(held) => {
-            let at = |key: &str| {
-                let key = format!("held_in/{}/{key}", held.place);
-                scene.place.thread_key(worst, &key)
-            };
             let looks = held.function.looks as f64;
-            evidence.push(Evidence::at(
-                "looks that found it there",
-                looks,
-                Unit::Count,
-                at("looks"),
-            ));
+            evidence.push(Evidence::made("looks that found it there", looks, Unit::Count));
             let frame =
                 held.function.frame.clone().unwrap_or_else(|| held.function.function.clone());
             let what = match short(&frame).strip_prefix("<module> (") {
@@ -64,7 +55,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
                 None => short(&frame),
             };
             subject.function = Some(frame);
-            (what, Some(code(name(held.function))))
+            (what, Some(code(held.function.name())))
         }
         None => (format!("the work of {}", ward.names(culprits)), None),
     };
@@ -103,7 +94,7 @@ fn code(function: &str) -> String {
     format!(
         "from concurrent.futures import ProcessPoolExecutor\n\
          processes = ProcessPoolExecutor()\n\
-         result = processes.submit({function}, ...).result()  # sends the arguments and the \
+         result = processes.submit({function}, *arguments).result()  # sends them and the \
          result\n\
          # what both sides use and change: from ungil import share; share.Heap().root[...] = ..."
     )

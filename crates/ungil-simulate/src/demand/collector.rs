@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::Record;
+use ungil_trace::analysis::weight;
 use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
 
 /// How long a thread that is woken usually takes to have the GIL, where the trace does not tell.
@@ -139,7 +140,12 @@ impl Collector {
         }
         let gils = std::mem::take(&mut self.gils);
         let mut demands: Vec<_> = gils.into_iter().filter_map(|gil| self.demand(gil)).collect();
-        demands.sort_by(|a, b| b.recorded.wanted_s().total_cmp(&a.recorded.wanted_s()));
+        demands.sort_by_key(|demand| {
+            let Figures { duration_s, threads, .. } = &demand.recorded;
+            let waited_s = threads.iter().map(|thread| thread.waited_s).sum();
+            let held_s = threads.iter().map(|thread| thread.held_s).sum();
+            std::cmp::Reverse(weight(waited_s, held_s, *duration_s))
+        });
         demands
     }
 

@@ -24,6 +24,7 @@
 //! are sketches; past holds are kept only while a running wait needs them (`history.rs`).
 
 mod length;
+mod order;
 mod late_waits;
 mod kernel_counts;
 mod run_time;
@@ -46,6 +47,7 @@ mod process;
 mod tally;
 mod fold;
 mod summary;
+mod held;
 mod findings;
 mod incidents;
 mod windows;
@@ -60,8 +62,10 @@ mod tests;
 
 pub use ended::{Ended, EndedHold, EndedWait, Ending, Place};
 pub use findings::words;
+pub use held::{Held, held};
 pub use judged::Least;
 pub use measured::{Busy, Measured};
+pub use order::weight;
 pub use part::{Part, Span};
 pub use rolling::{Rolling, WorstWait};
 

@@ -3,6 +3,7 @@
 use super::gil::{Gil, OTHERS};
 use super::late_waits::LATE;
 use super::length::seconds;
+use super::order::weight;
 use super::process::{Process, Startup, Thread};
 use super::run_time::RunTime;
 use super::samples::line_of;
@@ -57,7 +58,8 @@ impl Tally {
         }
     }
 
-    /// The processes, those that held and waited most first, if the trace had ended at `now_ns`.
+    /// The processes, those whose threads waited most first, if the trace had ended at `now_ns`. Of
+    /// those that hardly waited, the one that held most comes first.
     /// What became known of them later is taken from `known`.
     pub(super) fn processes_until(&self, now_ns: u64, known: &Self) -> Vec<ProcessReport> {
         let report = |process: &Process| {
@@ -66,13 +68,14 @@ impl Tally {
             View { tally: self, known, process, started_ns, end_ns }.process()
         };
         let mut processes: Vec<_> = self.processes.iter().map(report).collect();
-        let weight = |process: &ProcessReport| -> f64 {
+        processes.sort_by_key(|process| {
             let threads = process.parks.iter().flat_map(|parks| &parks.threads);
             let parked_s: f64 = threads.map(ParkedThread::waited_s).sum();
+            let held_s: f64 = process.gils.iter().map(|gil| gil.held_s).sum();
             let gils = process.gils.iter();
-            parked_s + gils.map(|gil| gil.wanting_mean * process.duration_s).sum::<f64>()
-        };
-        processes.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+            let wanted_s: f64 = gils.map(|gil| gil.wanting_mean * process.duration_s).sum();
+            std::cmp::Reverse(weight(parked_s + wanted_s - held_s, held_s, process.duration_s))
+        });
         processes
     }
 

@@ -45,7 +45,7 @@ pub struct Report {
     pub duration_s: f64,
     /// Events lost because a ring was full, over all threads.
     pub lost_events: u64,
-    /// Those that held and waited most first.
+    /// Those whose threads waited most first.
     pub processes: Vec<ProcessReport>,
     /// The ended processes that are not in `processes`, summed.
     pub other_processes: Option<OtherProcesses>,

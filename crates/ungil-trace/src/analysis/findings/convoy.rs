@@ -3,6 +3,7 @@
 
 use super::scene::{RELEVANT_SHARE, Scene};
 use super::words;
+use crate::analysis::held::{Held, held};
 use crate::report::{Evidence, Finding, ThreadReport};
 
 /// Fewer late returns than this, over all victims, are chance.
@@ -11,6 +12,9 @@ const LATE_CALLS: u64 = 10;
 const MAIN_PART: f64 = 0.8;
 /// Culprits named in one sentence.
 const NAMED: usize = 3;
+/// So much (of 1) of what they held for was in the function that is named, by so many looks.
+const MOSTLY: f64 = 0.5;
+const LEAST_LOOKS: u64 = 3;
 
 /// The convoy behind the CPU-bound threads of this GIL, unless most of its cost is the `told_s` for
 /// which native code kept the GIL, or nobody had it: the cure of that is another one.
@@ -30,14 +34,7 @@ pub(super) fn find(scene: Scene, told_s: f64) -> Option<Finding> {
         return None;
     }
     let culprits = main_culprits(scene, worst);
-    let behind = match &culprits[..] {
-        [] => String::new(),
-        few if few.len() <= NAMED => {
-            let names: Vec<_> = few.iter().map(|thread| scene.name(thread)).collect();
-            format!(", behind {}", words::list(&names))
-        }
-        many => format!(", behind {} and {} more", scene.name(many[0]), many.len() - 1),
-    };
+    let behind = behind(scene, &culprits);
     let alike = match victims.len() as u64 - 1 {
         0 => String::new(),
         more => {
@@ -74,6 +71,27 @@ pub(super) fn find(scene: Scene, told_s: f64) -> Option<Finding> {
         cost_s,
         ..scene.finding(evidence, text)
     })
+}
+
+/// Who these are, and what they did: `, behind cpu, mostly in compute (app.py:12)`.
+fn behind(scene: Scene, culprits: &[&ThreadReport]) -> String {
+    let who = match culprits {
+        [] => return String::new(),
+        few if few.len() <= NAMED => {
+            let names: Vec<_> = few.iter().map(|thread| scene.name(thread)).collect();
+            words::list(&names)
+        }
+        many => format!("{} and {} more", scene.name(many[0]), many.len() - 1),
+    };
+    let held = held(culprits.iter().map(|thread| &thread.held_in[..]));
+    let place = held.filter(|held| held.share >= MOSTLY && held.function.looks >= LEAST_LOOKS);
+    match place {
+        Some(Held { function, .. }) => {
+            let frame = function.frame.as_ref().unwrap_or(&function.function);
+            format!(", behind {who}, mostly in {}", words::short(frame))
+        }
+        None => format!(", behind {who}"),
+    }
 }
 
 /// Those who held for most of the victim's wait, worst first.

@@ -61,11 +61,11 @@ impl Place {
             }
         };
         let caller = match &self.user_frame {
-            Some(user) if user != frame => format!(", called by {}", short(user)),
+            Some(user) if user != frame => format!(", called by {}", words::short(user)),
             _ => String::new(),
         };
         let native = self.native.as_ref().map(native_clause).unwrap_or_default();
-        format!("{show} {}{caller}{native}", short(frame))
+        format!("{show} {}{caller}{native}", words::short(frame))
     }
 }
 
@@ -130,14 +130,6 @@ fn in_library(function: Option<&str>, library: &str) -> String {
         Some(function) => format!("{function} ({library})"),
         None => format!("a function in {library}"),
     }
-}
-
-/// A frame without the folders of its file that nobody needs to recognise it.
-fn short(frame: &str) -> String {
-    let Some((function, place)) = frame.split_once(" (/") else { return frame.to_owned() };
-    let tail: Vec<&str> = place.rsplitn(3, '/').take(2).collect();
-    let tail: Vec<&str> = tail.into_iter().rev().collect();
-    format!("{function} ({}", tail.join("/"))
 }
 
 #[cfg(test)]
@@ -252,7 +244,7 @@ mod tests {
             ("f (<string>:1)", "f (<string>:1)"),
             ("f", "f"),
         ] {
-            assert_eq!(short(frame), shown);
+            assert_eq!(words::short(frame), shown);
         }
     }
 }

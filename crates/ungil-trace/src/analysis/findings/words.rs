@@ -100,6 +100,14 @@ pub fn place(frame: &str) -> &str {
     place.rsplit('/').next().unwrap_or(place)
 }
 
+/// A frame without the folders of its file that nobody needs to recognise it.
+pub fn short(frame: &str) -> String {
+    let Some((function, place)) = frame.split_once(" (/") else { return frame.to_owned() };
+    let tail: Vec<&str> = place.rsplitn(3, '/').take(2).collect();
+    let tail: Vec<&str> = tail.into_iter().rev().collect();
+    format!("{function} ({}", tail.join("/"))
+}
+
 /// `12 s`, and of several threads `12 s summed over them`: they may have taken that at the same time.
 pub fn summed(seconds: f64, threads: u64) -> String {
     let over = if threads > 1 { " summed over them" } else { "" };
