@@ -23,6 +23,7 @@ from ungil.comparison.words import (
     at_its_end,
     changed_by,
     conditions,
+    matter,
     noise_of,
     told_status,
 )
@@ -69,7 +70,7 @@ def _page(comparison: Comparison) -> Iterator[str]:
     yield f'<p class="quiet">{escape(noise[:1].upper() + noise[1:])}. '
     yield "Times are per 10 s of a run, whatever its length.</p>\n</header>\n<main>\n"
     yield from _threads(comparison)
-    yield from _findings(comparison.findings)
+    yield from _findings(matter(comparison.findings))
     yield from _details(comparison)
     yield "</main>\n</body>\n</html>\n"
 

@@ -19,6 +19,7 @@ from ungil.comparison.words import (
     at_its_end,
     changed_by,
     conditions,
+    matter,
     noise_of,
     told_status,
 )
@@ -56,7 +57,7 @@ def render(comparison: Comparison, console: Console) -> RenderableType:
     parts += [Text(f"warning: {printable(said)}", "yellow") for said in comparison.warnings]
     parts += [Text(noise_of(comparison), "dim"), Text()]
     parts += _table(comparison, console.width)
-    parts += _findings(comparison.findings)
+    parts += _findings(matter(comparison.findings))
     return Group(*parts)
 
 

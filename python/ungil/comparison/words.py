@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from ungil.comparison.compared import Comparison, Row
+from ungil.comparison.findings import ComparedFinding
 from ungil.comparison.metrics import Metric
 from ungil.comparison.noise import LEAST_PARTS, Judged, Verdict
 from ungil.comparison.runs import PARTS, Run
-from ungil.formatting import digits, duration, plural
+from ungil.formatting import digits, duration, plural, printable
+from ungil.report.names import shortened
 
 SECONDS = 10.0
 """Times are told for so long a run, whatever its length."""
+
+NAME = 40
+"""A longer name is cut in a sentence."""
 
 VERDICTS: dict[Verdict, str] = {
     "better": "better",
@@ -32,18 +37,43 @@ def answer(comparison: Comparison) -> str:
         return "nothing can be compared: one side has no time in which a GIL was used"
     said = f"threads waited {_seconds(before)} in 10 s before, {_seconds(after)} after"
     if waited.verdict == "within noise":
-        return f"{said}: no change beyond the noise"
+        return f"{said}: no change beyond the noise{_but(comparison)}"
     if waited.verdict == "unknown":
         return (
             f"{said}: these runs are too few or too short to say whether that is more than the "
-            "noise;"
-            " record more of each side"
+            f"noise{_but(comparison)}; record more of each side"
         )
     if after <= 0:
         return f"{said}: none is left (more than the noise)"
     if before <= 0:
         return f"{said}: new (more than the noise)"
     return f"{said}: {changed_by(waited)} (more than the noise)"
+
+
+def _but(comparison: Comparison) -> str:
+    """What did change where the sum of all waits does not tell: `, but heartbeat waited ...`."""
+    changed = [row for row in comparison.groups if row.status == "both" and row.waited.changed]
+    if changed:
+        # They wait most where it is worst: that is what somebody noticed.
+        most = max(changed, key=lambda row: abs(row.waited.difference or 0.0))
+        name = shortened(printable(most.name) or "(no name)", NAME) + at_its_end(most)
+        return f", but {name} waited {changed_by(most.waited)}"
+    found = [it for it in comparison.findings if it.cost.changed]
+    if not found:
+        return ""
+    finding = found[0]
+    return f", but the finding {finding.subject.kind} {_cost_changed(finding)}"
+
+
+def _cost_changed(finding: ComparedFinding) -> str:
+    """`is gone`, `is new`, `costs 29 times less`."""
+    by = changed_by(finding.cost)
+    return f"is {finding.status}" if finding.status != "both" or not by else f"costs {by}"
+
+
+def matter(findings: Sequence[ComparedFinding]) -> list[ComparedFinding]:
+    """Those that most runs of a side have: the others cost nothing in the median."""
+    return [it for it in findings if it.cost.before_median or it.cost.after_median]
 
 
 def _seconds(share: float) -> str:

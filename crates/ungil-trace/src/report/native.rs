@@ -40,9 +40,19 @@ impl NativeReport {
     /// Whether it keeps the GIL because ctypes does: because its library was loaded with
     /// `ctypes.PyDLL`, as none has to be but one whose functions use objects of Python.
     pub fn is_kept_by_ctypes(&self) -> bool {
+        self.by_ctypes && self.is_sure() && !self.is_of_python()
+    }
+
+    /// Whether it is no function that Python code can call, but a step of the interpreter itself: an
+    /// addition, an object that is freed. These are over in no time, and a garbage collection is not.
+    pub fn is_a_step(&self) -> bool {
+        let has_name = self.stack.last().is_some_and(|frame| frame.contains(" = "));
+        self.is_of_python() && !has_name && !self.is_collection()
+    }
+
+    fn is_of_python(&self) -> bool {
         let file = self.library.rsplit('/').next().unwrap_or(&self.library);
-        let is_pythons = ["python", "libpython"].iter().any(|it| file.starts_with(it));
-        self.by_ctypes && self.is_sure() && !is_pythons
+        ["python", "libpython"].iter().any(|it| file.starts_with(it))
     }
 
     /// Whether it was a garbage collection, be it called for or not.
@@ -68,4 +78,23 @@ pub struct StoppedReport {
     pub max_us: f64,
     /// See `p50_us`.
     pub total_ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_interpreter_is_no_function_that_python_code_calls() {
+        let native = |library: &str, outermost: &str| NativeReport {
+            library: library.to_owned(),
+            stack: vec!["inner [libpython3.11.so.1.0]".to_owned(), outermost.to_owned()],
+            ..NativeReport::default()
+        };
+        let python = "/opt/lib/libpython3.11.so.1.0";
+        assert!(native(python, "PyNumber_Remainder [libpython3.11.so.1.0]").is_a_step());
+        assert!(!native(python, "match = re.Pattern.match [libpython3.11.so.1.0]").is_a_step());
+        assert!(!native(python, "gc_collect_main [libpython3.11.so.1.0]").is_a_step());
+        assert!(!native("/srv/truth.so", "compute [truth.so]").is_a_step());
+    }
 }
