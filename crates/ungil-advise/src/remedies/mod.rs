@@ -21,6 +21,8 @@ use ungil_trace::report::{Evidence as Found, Report};
 
 /// What saves less than this part of what the victims wait is not advised.
 const LEAST: f64 = 0.1;
+/// A prediction that may be as bad as the recording has to be less than this part of it.
+const MUCH: f64 = 0.5;
 /// Gains are alike that save two of these parts of what the victims wait, or one, or less: what asks
 /// less of the user comes first then.
 const PART: f64 = 1.0 / 3.0;
@@ -77,13 +79,13 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
     (good, bad)
 }
 
-/// Whether it saves something that is worth the trouble, and certainly something; what nothing is
-/// predicted of may.
+/// Whether it saves something that is worth the trouble, and either certainly something or much; what
+/// nothing is predicted of may.
 fn is_worth_it(advice: &Advice, waits_s_per_s: f64) -> bool {
-    advice
-        .gain
-        .as_ref()
-        .is_none_or(|gain| gain.saved_s_per_s > LEAST * waits_s_per_s && gain.high < gain.before)
+    advice.gain.as_ref().is_none_or(|gain| {
+        let is_certain = gain.high < gain.before || gain.after < MUCH * gain.before;
+        gain.saved_s_per_s > LEAST * waits_s_per_s && is_certain
+    })
 }
 
 /// Those that save most first; of those that are alike the one that asks least; at last those of

@@ -46,8 +46,9 @@ impl NativeReport {
     /// Whether it is no function that Python code can call, but a step of the interpreter itself: an
     /// addition, an object that is freed. These are over in no time, and a garbage collection is not.
     pub fn is_a_step(&self) -> bool {
-        let has_name = self.stack.last().is_some_and(|frame| frame.contains(" = "));
-        self.is_of_python() && !has_name && !self.is_collection()
+        let has_name = self.stack.iter().any(|frame| frame.contains(" = "));
+        let is_symbol = self.function.as_ref().is_some_and(|name| !name.contains('.'));
+        self.is_of_python() && is_symbol && !has_name && !self.is_collection()
     }
 
     fn is_of_python(&self) -> bool {
@@ -87,7 +88,10 @@ mod tests {
     #[test]
     fn a_step_of_the_interpreter_is_no_function_that_python_code_calls() {
         let native = |library: &str, outermost: &str| NativeReport {
+            function: outermost.split(' ').next().map(str::to_owned),
             library: library.to_owned(),
+            samples: 1,
+            looks: 1,
             stack: vec!["inner [libpython3.11.so.1.0]".to_owned(), outermost.to_owned()],
             ..NativeReport::default()
         };
@@ -96,5 +100,8 @@ mod tests {
         assert!(!native(python, "match = re.Pattern.match [libpython3.11.so.1.0]").is_a_step());
         assert!(!native(python, "gc_collect_main [libpython3.11.so.1.0]").is_a_step());
         assert!(!native("/srv/truth.so", "compute [truth.so]").is_a_step());
+        // Debian's Python has no symbols.
+        let unknown = NativeReport { function: None, ..native(python, "? [libpython]") };
+        assert!(!unknown.is_a_step());
     }
 }
