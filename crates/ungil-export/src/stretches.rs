@@ -202,7 +202,7 @@ impl Stretches {
                     self.end_thread(thread, *at_ns, take);
                 }
             }
-            &Record::Look { thread, at_ns, doing: Doing::Held { .. }, .. } => {
+            &Record::Look { thread, at_ns, doing: Doing::Held { waiters: 1.. }, .. } => {
                 self.looked = Some((thread, at_ns));
             }
             Record::Stack { thread, at_ns, frames, native } if !frames.is_empty() => {

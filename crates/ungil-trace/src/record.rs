@@ -152,7 +152,7 @@ pub enum Record {
     },
     /// What a thread did when the recorder looked at it, which it does several times a second. So
     /// many looks at holders are a fair sample of what held while somebody waited, which stacks of
-    /// long holds are not.
+    /// long holds are not. One for whom nobody waits is looked at only if it has held for long.
     Look {
         /// The thread.
         thread: ThreadId,
@@ -222,7 +222,7 @@ pub const NOTHING_RECORDED: &str = "nothing was recorded: ";
 pub enum Doing {
     /// It had the GIL, and so many threads waited for that.
     Held {
-        /// At least one.
+        /// 0 of a hold that is long, for which nobody waits.
         waiters: u32,
     },
     /// It was off the GIL, neither holding nor waiting. What a thread does in one such gap is done in

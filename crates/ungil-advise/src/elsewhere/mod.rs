@@ -3,6 +3,7 @@
 
 mod sight;
 mod event_loop;
+mod computing;
 mod connections;
 mod pool;
 mod polling;
@@ -11,7 +12,7 @@ mod processes;
 mod calls;
 mod nothing;
 
-use crate::advice::Advice;
+use crate::advice::{Advice, Unit};
 pub use sight::Sight;
 use ungil_trace::report::Report;
 
@@ -24,7 +25,10 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
     let sights = || Sight::all(report);
     let mut found: Vec<Advice> = kernel::find(report, gil_is_limit).into_iter().collect();
     for sight in sights() {
-        found.extend(event_loop::find(&sight));
+        let mut of_loops = event_loop::find(&sight);
+        of_loops.extend(computing::find(&sight));
+        of_loops.sort_by(|a, b| took_s(b).total_cmp(&took_s(a)));
+        found.extend(of_loops);
         found.extend(connections::find(&sight));
         found.extend(pool::find(&sight));
         found.extend(polling::find(&sight));
@@ -44,4 +48,10 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
         found.push(nothing::say(report));
     }
     found
+}
+
+/// For how long it kept a loop from going on: the first time among its evidence.
+fn took_s(advice: &Advice) -> f64 {
+    let took = advice.evidence.iter().find(|it| it.unit == Unit::Seconds);
+    took.map_or(0.0, |it| it.value)
 }

@@ -1,5 +1,6 @@
 //! That it is not the GIL, where the trace does not show what it is, if anything.
 
+use super::computing;
 use super::sight::Sight;
 use crate::advice::{Action, Advice, Cause, Confidence, Kind, Subject, Sure};
 use crate::advice::{Evidence, Unit};
@@ -78,6 +79,7 @@ fn confidence(report: &Report, recorded: bool) -> Confidence {
     let (level, because) = match unseen(report) {
         _ if !recorded => (Sure::Low, "no GIL was recorded".to_owned()),
         _ if Sight::all(report).next().is_none() => (Sure::Medium, of_parks(report)),
+        _ if let Some(because) = computed(report) => (Sure::Medium, because),
         share if share <= SEEN => {
             let because = format!(
                 "{every} wait was recorded, and looks at threads off the GIL found no line that took long"
@@ -94,6 +96,17 @@ fn confidence(report: &Report, recorded: bool) -> Confidence {
         }
     };
     Confidence { level, because }
+}
+
+/// What is known of a loop whose callbacks computed for long in lines that no look found.
+fn computed(report: &Report) -> Option<String> {
+    let (name, it) = Sight::all(report).find_map(|sight| computing::unknown(&sight))?;
+    Some(format!(
+        "{} wait was recorded; the event loop of thread {name} was blocked by what it computed, {}, \
+         and looks did not find in which line",
+        every(report),
+        computing::how_long(it),
+    ))
 }
 
 /// What is told where the first finding is of threads that slept for each other without a GIL: what

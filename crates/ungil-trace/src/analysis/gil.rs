@@ -288,15 +288,16 @@ impl Gil {
 
     /// Keeps what a look at the thread showed: of a gap if it is off the GIL, of a hold if it has
     /// held here.
-    pub(super) fn looked_at(&mut self, index: u32, doing: &Doing, frames: &[Frame]) {
-        let holds = self.holder.as_ref().is_some_and(|hold| hold.seat == index);
+    pub(super) fn looked_at(&mut self, index: u32, at_ns: u64, doing: &Doing, frames: &[Frame]) {
+        let hold = self.holder.as_ref().filter(|hold| hold.seat == index);
+        let (holds, since_ns) = (hold.is_some(), hold.map(|hold| hold.since_ns));
         let seat = &mut self.seats[index as usize];
         let counts = match doing {
             Doing::Held { .. } => holds || seat.last_ns > 0,
             Doing::Off { .. } => !holds && seat.released.is_some_and(|it| !it.is_gap_over),
         };
         if let Some(looks) = seat.looks.as_mut().filter(|_| counts) {
-            looks.add(doing, frames);
+            looks.add(at_ns, since_ns, doing, frames);
         }
     }
 
@@ -340,6 +341,11 @@ impl Gil {
             descheduled.add(ns, part(waited_ns, ns, length_ns));
         }
         if length_ns >= blame_ns {
+            if let Some(looks) = &mut self.seats[hold.seat as usize].looks {
+                let not_run_ns = run_time.not_run_ns.unwrap_or(run_time.not_run_least_ns);
+                let ran_ns = run_time.cpu_ns.unwrap_or_else(|| length_ns.saturating_sub(not_run_ns));
+                looks.end_long_hold(hold.since_ns, end_ns, ran_ns);
+            }
             self.keep_long_hold(hold, end_ns, end, known, blame_ns);
         }
         if self.history.is_full() {

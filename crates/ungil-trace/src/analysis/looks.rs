@@ -5,20 +5,18 @@
 //! the look shows one moment of that. Of shorter gaps there are samples; how long all of them were is
 //! known ([`ShortGaps`]).
 
+use super::functions::{Functions, is_users};
 use super::length::{Sum, seconds};
 use super::off_gil::what;
+use super::on_loop::OnLoop;
 use super::samples::line_of;
 use super::short_gaps::{Sampled, ShortGaps};
-use crate::origin::Origin;
 use crate::record::{Doing, Frame};
-use crate::report::{HeldIn, OffGil, What};
+use crate::report::{EventLoop, HeldIn, OffGil, What};
 
 /// Different things that are kept of what a thread does off the GIL, and frames of each.
 const PLACES: usize = 16;
 const FRAMES: usize = 40;
-/// Functions that are kept of those in which a thread held, and lines of each.
-const FUNCTIONS: usize = 64;
-const LINES: usize = 8;
 
 /// What looks at a thread showed.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +24,8 @@ pub(super) struct Looks {
     places: Vec<Place>,
     gap: Gap,
     short: ShortGaps,
-    functions: Vec<Function>,
+    held: Functions,
+    on_loop: OnLoop,
 }
 
 /// What is known of the gap that goes on.
@@ -56,25 +55,28 @@ struct Place {
     sampled: Sampled,
 }
 
-/// A function of the user's own in which it held.
-#[derive(Clone, Debug)]
-struct Function {
-    function: String,
-    file: String,
-    depth: u64,
-    looks: u64,
-    waiters: u64,
-    innermost: u64,
-    lines: Vec<(u32, u64)>,
-}
-
 impl Looks {
-    /// Takes in what a look showed.
-    pub(super) fn add(&mut self, doing: &Doing, frames: &[Frame]) {
+    /// Takes in what a look at `at_ns` showed; `since_ns` is when the hold began that goes on.
+    pub(super) fn add(
+        &mut self,
+        at_ns: u64,
+        since_ns: Option<u64>,
+        doing: &Doing,
+        frames: &[Frame],
+    ) {
+        self.on_loop.look(at_ns, since_ns, doing, frames);
         match doing {
-            Doing::Held { waiters } => self.held(*waiters, frames),
+            Doing::Held { waiters: 0 } => {}
+            Doing::Held { waiters } => {
+                self.held.add(*waiters, frames.iter().filter(|frame| is_users(frame)));
+            }
             Doing::Off { stands_for_ns, call, on } => self.off(*stands_for_ns, call, on, frames),
         }
+    }
+
+    /// A long hold is over, in which the thread ran for so long.
+    pub(super) fn end_long_hold(&mut self, start_ns: u64, end_ns: u64, ran_ns: u64) {
+        self.on_loop.end_long_hold(start_ns, end_ns, ran_ns);
     }
 
     /// A gap is over, after so long off the GIL.
@@ -102,7 +104,10 @@ impl Looks {
 
     /// The same, with nothing counted yet.
     pub(super) fn reopened(&self) -> Self {
-        let Some(Found(told)) = self.gap.told else { return Self::default() };
+        let on_loop = self.on_loop.reopened();
+        let Some(Found(told)) = self.gap.told else {
+            return Self { on_loop, ..Self::default() };
+        };
         let nothing = |place: &Place| Place {
             gaps: Sum::default(),
             sampled: Sampled::default(),
@@ -110,7 +115,7 @@ impl Looks {
         };
         let place = told.and_then(|place| self.places.get(place)).map(nothing);
         let gap = Gap { sampled: None, told: Some(Found(place.is_some().then_some(0))) };
-        Self { places: place.into_iter().collect(), gap, ..Self::default() }
+        Self { places: place.into_iter().collect(), gap, on_loop, ..Self::default() }
     }
 
     fn off(&mut self, stands_for_ns: u64, call: &str, on: &str, frames: &[Frame]) {
@@ -144,38 +149,14 @@ impl Looks {
         }
     }
 
-    fn held(&mut self, waiters: u32, frames: &[Frame]) {
-        let users = frames.iter().filter(|frame| is_users(frame));
-        // Outermost first; one that calls itself counts once.
-        let mut path: Vec<&Frame> = Vec::new();
-        for frame in users.rev() {
-            let is_it = |it: &&Frame| (&it.function, &it.file) == (&frame.function, &frame.file);
-            match path.iter().position(is_it) {
-                Some(place) => path[place] = frame,
-                None => path.push(frame),
-            }
-        }
-        let innermost = path.len().saturating_sub(1);
-        for (depth, frame) in path.into_iter().enumerate() {
-            let is_it = |it: &Function| (&it.function, &it.file) == (&frame.function, &frame.file);
-            let place = self.functions.iter().position(is_it);
-            let place = place.unwrap_or_else(|| {
-                self.functions.push(Function::new(frame));
-                self.functions.len() - 1
-            });
-            if self.functions.len() > FUNCTIONS {
-                self.functions.pop();
-                return;
-            }
-            self.functions[place].count(depth, waiters, frame.line, depth == innermost);
-        }
-    }
-
     /// Where it held while others waited, most waiters first, outer functions before inner ones.
     pub(super) fn held_in(&self) -> Vec<HeldIn> {
-        let mut functions: Vec<HeldIn> = self.functions.iter().map(Function::report).collect();
-        functions.sort_by_key(|it| (std::cmp::Reverse(it.waiters), it.depth));
-        functions
+        self.held.held_in()
+    }
+
+    /// How long it computed on an event loop; `None` if no look found it in one.
+    pub(super) fn event_loop(&self) -> Option<EventLoop> {
+        self.on_loop.report()
     }
 
     /// What it did off the GIL, longest in all first.
@@ -206,52 +187,4 @@ impl Place {
             longest_ms: self.gaps.max_ns as f64 / 1e6,
         }
     }
-}
-
-impl Function {
-    fn new(frame: &Frame) -> Self {
-        Self {
-            function: frame.function.clone(),
-            file: frame.file.clone(),
-            depth: u64::MAX,
-            looks: 0,
-            waiters: 0,
-            innermost: 0,
-            lines: Vec::new(),
-        }
-    }
-
-    fn count(&mut self, depth: usize, waiters: u32, line: u32, innermost: bool) {
-        self.depth = self.depth.min(depth as u64);
-        self.looks += 1;
-        self.waiters = self.waiters.saturating_add(waiters.into());
-        if innermost {
-            self.innermost += 1;
-            if let Some((_, count)) = self.lines.iter_mut().find(|(it, _)| *it == line) {
-                *count += 1;
-            } else if self.lines.len() < LINES {
-                self.lines.push((line, 1));
-            }
-        }
-    }
-
-    fn report(&self) -> HeldIn {
-        let line = self.lines.iter().rev().max_by_key(|(_, count)| *count);
-        let frame = line.map(|&(line, _)| {
-            let (function, file) = (self.function.clone(), self.file.clone());
-            line_of(&Frame { function, file, line })
-        });
-        HeldIn {
-            function: format!("{} ({})", self.function, self.file),
-            depth: self.depth,
-            looks: self.looks,
-            waiters: self.waiters,
-            innermost: self.innermost,
-            frame,
-        }
-    }
-}
-
-fn is_users(frame: &Frame) -> bool {
-    frame.origin() == Origin::User
 }

@@ -31,6 +31,8 @@ mod run_time;
 mod natives;
 mod samples;
 mod off_gil;
+mod functions;
+mod on_loop;
 mod looks;
 mod long_holds;
 mod history;

@@ -217,7 +217,7 @@ fn reads_work(call: &str, frames: &[Frame]) -> bool {
 }
 
 /// Whether a frame is one from which an event loop calls what is to be done.
-fn is_loop(frame: &Frame) -> bool {
+pub(super) fn is_loop(frame: &Frame) -> bool {
     let of = |file, functions: &[&str]| is_file(frame, file) && functions.contains(&name(frame));
     of("asyncio/base_events.py", &["_run_once", "run_forever", "run_until_complete"])
         || of("asyncio/runners.py", &["run"])

@@ -317,6 +317,7 @@ impl View<'_> {
                 waited_s: seconds(seat.descheduled.waited_ns),
             },
             held_in: seat.looks.as_ref().map_or_else(Vec::new, |looks| looks.held_in()),
+            event_loop: seat.looks.as_ref().and_then(|looks| looks.event_loop()),
             off_gil: seat.looks.as_ref().map_or_else(Vec::new, |looks| looks.off_gil()),
             context_switches: totals.map(|totals| ContextSwitches {
                 voluntary: totals.voluntary_switches,

@@ -129,7 +129,9 @@ impl Tally {
                     process.stops.add(*stood_ns);
                 }
             }
-            Record::Look { thread, doing, frames, .. } => self.looked_at(*thread, doing, frames),
+            Record::Look { thread, at_ns, doing, frames } => {
+                self.looked_at(*thread, *at_ns, doing, frames);
+            }
             Record::NoStack { thread, at_ns, why } => {
                 self.sampled(*thread, *at_ns, &Sample::Missing(why.clone()));
             }
@@ -213,7 +215,7 @@ impl Tally {
     }
 
     /// At the GIL that it used last: a thread is off that one.
-    fn looked_at(&mut self, id: ThreadId, doing: &Doing, frames: &[Frame]) {
+    fn looked_at(&mut self, id: ThreadId, at_ns: u64, doing: &Doing, frames: &[Frame]) {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         let last = thread
@@ -221,7 +223,7 @@ impl Tally {
             .iter()
             .max_by_key(|chair| process.gils[chair.place].seats[chair.seat as usize].last_ns);
         if let Some(chair) = last {
-            process.gils[chair.place].looked_at(chair.seat, doing, frames);
+            process.gils[chair.place].looked_at(chair.seat, at_ns, doing, frames);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Looks at all threads of a process, several times a second: at who holds while others wait, and
-//! at who has been off the GIL for long.
+//! Looks at all threads of a process, several times a second: at who holds, while others wait or for
+//! long, and at who has been off the GIL for long.
 //!
 //! A thread that is off the GIL runs no Python code, so one look at a gap that is long says what the
 //! whole gap was. A look at a shorter one is a sample, which stands for the time in which that thread
@@ -42,25 +42,34 @@ impl Looks {
         Self { pace, processes: HashMap::new() }
     }
 
-    /// Looks, if it is time to. Never blocks.
-    pub fn look(&mut self, traced: &mut Traced, sampler: &StackSampler, now: u64) {
+    /// Looks, if it is time to, and says whether it is. `is_due` says that a hold is worth a look
+    /// although nobody waits for it. Never blocks.
+    pub fn look(
+        &mut self,
+        traced: &mut Traced,
+        sampler: &StackSampler,
+        now: u64,
+        is_due: bool,
+    ) -> bool {
         let state = self.processes.entry(traced.pid).or_default();
         if now < state.next_ns {
-            return;
+            return false;
         }
         state.next_ns = now + self.pace.look_ns;
         let crowd = traced.look();
         if !crowd.new_gaps {
             state.all_told_ns = now;
         }
-        if crowd.waiters > 0 {
-            state.waiters = Some(crowd.waiters);
+        if crowd.waiters > 0 || is_due {
+            // What was asked for while others waited has yet to come: that is what it is of.
+            state.waiters = Some(crowd.waiters.max(state.waiters.unwrap_or(0)));
             sampler.request_stack(traced.pid, traced.runtime(), None);
         }
         if crowd.new_gaps && !state.is_asked && now >= state.everyone_ns {
             state.is_asked = true;
             sampler.request_everyone(traced.pid, traced.runtime());
         }
+        true
     }
 
     /// How many threads waited when the stack of the holder was asked for that has come now; `None`

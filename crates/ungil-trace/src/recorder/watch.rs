@@ -50,6 +50,8 @@ struct Watched {
     hold: Running,
     /// Age at which it is looked at again.
     next_age_ns: u64,
+    /// Age at which a look at it is due again while nobody waits for it.
+    next_look_age_ns: u64,
     /// When its stack was asked for, until it has come.
     asked_ns: Option<u64>,
 }
@@ -79,13 +81,20 @@ impl Watch {
         for traced in traced {
             let state = self.processes.entry(traced.pid).or_default();
             let moment = traced.now(times);
+            let mut is_due = false;
             state.forget_ended(&moment.holds, &mut self.missed);
             for hold in moment.holds {
                 // Half the time, so that a hold which is just long enough has its sample.
                 let first_age_ns = self.blame_after_ns / 2;
-                let fresh = Watched { hold, next_age_ns: first_age_ns, asked_ns: None };
+                let fresh = Watched {
+                    hold,
+                    next_age_ns: first_age_ns,
+                    next_look_age_ns: first_age_ns,
+                    asked_ns: None,
+                };
                 let watched = state.holds.entry(hold.gil).or_insert(fresh);
                 let age_ns = now.saturating_sub(hold.since_ns);
+                is_due |= age_ns >= watched.next_look_age_ns;
                 if age_ns < watched.next_age_ns {
                     continue;
                 }
@@ -104,7 +113,9 @@ impl Watch {
                 state.names.are_asked_for(last, now);
                 sampler.request_names(traced.pid, traced.runtime());
             }
-            self.looks.look(traced, sampler, now);
+            if self.looks.look(traced, sampler, now, is_due) && is_due {
+                state.were_looked_at(now);
+            }
         }
         soon
     }
@@ -155,11 +166,16 @@ impl Watch {
                     let waiters = self.looks.take_waiters(traced.pid);
                     for holder in holders {
                         if let Some(thread) = state.thread_of(traced, &holder, begun_ns) {
+                            // Of a hold that nobody waits for a look is enough.
+                            let is_sample = waiters != Some(0) || state.is_asked_for(thread.id);
                             if let Some(waiters) = waiters {
                                 let (doing, frames) =
                                     (Doing::Held { waiters }, holder.frames.clone());
                                 let thread = thread.id;
                                 give(Record::Look { thread, at_ns, doing, frames });
+                            }
+                            if !is_sample {
+                                continue;
                             }
                             let native = natives.iter_mut().find(|it| it.tid == thread.tid);
                             let native = native.and_then(|it| it.frames.take());
@@ -213,6 +229,23 @@ impl State {
             }
             goes_on
         });
+    }
+
+    /// The holds that were due have been looked at. One that goes on for seconds is looked at no more
+    /// often than it is sampled.
+    fn were_looked_at(&mut self, now: u64) {
+        for watched in self.holds.values_mut() {
+            let age_ns = now.saturating_sub(watched.hold.since_ns);
+            if age_ns >= watched.next_look_age_ns {
+                watched.next_look_age_ns = next_age_ns(age_ns, 0);
+            }
+        }
+    }
+
+    /// Whether the stack of a hold of this thread is asked for because the hold is long.
+    fn is_asked_for(&self, thread: ThreadId) -> bool {
+        let mut holds = self.holds.values();
+        holds.any(|watched| watched.hold.thread == thread && watched.asked_ns.is_some())
     }
 
     /// Whose stack it is. In the main interpreter a thread has its own ident; in another one the
@@ -330,7 +363,8 @@ mod tests {
         let mut state = State::default();
         for (number, asked_ns) in [(0, Some(20)), (1, Some(30)), (2, None)] {
             let hold = running(number.into(), number, 10);
-            state.holds.insert(number, Watched { hold, next_age_ns: 0, asked_ns });
+            let watched = Watched { hold, next_age_ns: 0, next_look_age_ns: 0, asked_ns };
+            state.holds.insert(number, watched);
         }
         state
     }
@@ -360,6 +394,23 @@ mod tests {
         let none = |thread, at_ns, why| Record::NoStack { thread: ThreadId(thread), at_ns, why };
         assert_eq!(given, [none(0, 20, why.clone()), none(1, 30, why)]);
         state.give_failure(&error, &mut |record| panic!("a second time: {record:?}"));
+    }
+
+    #[test]
+    fn a_hold_that_nobody_waits_for_is_looked_at_ever_more_seldom() {
+        let mut state = State::default();
+        let hold = running(0, 0, 0);
+        let fresh = Watched { hold, next_age_ns: 0, next_look_age_ns: 10 * MS, asked_ns: None };
+        state.holds.insert(0, fresh);
+        let mut looks = 0;
+        for round in 1..=3_600 * 20 {
+            let now = round * 50 * MS;
+            if now >= state.holds[&0].next_look_age_ns {
+                state.were_looked_at(now);
+                looks += 1;
+            }
+        }
+        assert!((50..100).contains(&looks), "{looks} looks in an hour");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What threads did when they were looked at: where they held while others waited, and what they
-//! did while they were off the GIL.
+//! What threads did when they were looked at: where they held while others waited or on an event
+//! loop, and what they did while they were off the GIL.
 
 use serde::Serialize;
 
@@ -14,6 +14,40 @@ pub struct HeldIn {
     pub looks: u64,
     /// Over these looks, how many threads waited.
     pub waiters: u64,
+    /// Looks that found it in this function itself, or in code that is not the user's.
+    pub innermost: u64,
+    /// The line at which most of them did, as `function (file:line)`; `None` if none did.
+    pub frame: Option<String>,
+}
+
+/// What kept the event loop of a thread from going on while the thread had the GIL, whether or not
+/// another thread waited for that.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EventLoop {
+    /// The function that runs the loop, as `function (file)`.
+    pub by: String,
+    /// Holds, at least as long as the blame time, in which the loop's callbacks computed.
+    pub holds: u64,
+    /// For how long the thread ran in them.
+    pub computed_s: f64,
+    /// The longest time that it ran in one.
+    pub longest_ms: f64,
+    /// Looks that found it in a callback, when it had held for half the blame time or more and nobody
+    /// waited.
+    pub looks: u64,
+    /// The functions in which they did, most looks first.
+    pub functions: Vec<ComputedIn>,
+}
+
+/// A function in which looks found a thread that computed on its event loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComputedIn {
+    /// `function (file)`. It is the user's own, unless none of those was on the stack.
+    pub function: String,
+    /// How many other functions of the user's own had called it, at least: 0 is outermost.
+    pub depth: u64,
+    /// Looks that found the thread in this function or in one that it called.
+    pub looks: u64,
     /// Looks that found it in this function itself, or in code that is not the user's.
     pub innermost: u64,
     /// The line at which most of them did, as `function (file:line)`; `None` if none did.

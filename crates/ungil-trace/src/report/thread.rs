@@ -1,6 +1,6 @@
 //! A thread at one GIL, and those that are not listed.
 
-use super::look::{HeldIn, OffGil};
+use super::look::{EventLoop, HeldIn, OffGil};
 use serde::Serialize;
 
 /// One thread at one GIL.
@@ -46,6 +46,8 @@ pub struct ThreadReport {
     pub descheduled: Descheduled,
     /// Where it held while others waited, as far as it was looked at: most waiters first.
     pub held_in: Vec<HeldIn>,
+    /// How it computed while it ran an event loop; `None` if no look found it in one.
+    pub event_loop: Option<EventLoop>,
     /// What it did in gaps that were looked at, longest in all first.
     pub off_gil: Vec<OffGil>,
     /// `None` while it runs.

@@ -1,0 +1,142 @@
+//! Functions of the user's own in which looks found a thread while it held, in memory that does not
+//! grow with the trace.
+
+use super::samples::line_of;
+use crate::origin::Origin;
+use crate::record::Frame;
+use crate::report::{ComputedIn, HeldIn};
+use std::cmp::Reverse;
+
+/// Functions that are kept, and lines of each.
+const FUNCTIONS: usize = 64;
+const LINES: usize = 8;
+
+/// All of one thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Functions(Vec<Function>);
+
+/// A function of the user's own in which it held.
+#[derive(Clone, Debug)]
+struct Function {
+    function: String,
+    file: String,
+    depth: u64,
+    looks: u64,
+    waiters: u64,
+    innermost: u64,
+    lines: Vec<(u32, u64)>,
+}
+
+impl Functions {
+    /// Takes in the stack of a look, innermost frame first, while so many threads waited.
+    pub(super) fn add<'a>(
+        &mut self,
+        waiters: u32,
+        frames: impl DoubleEndedIterator<Item = &'a Frame>,
+    ) {
+        // Outermost first; one that calls itself counts once.
+        let mut path: Vec<&Frame> = Vec::new();
+        for frame in frames.rev() {
+            let is_it = |it: &&Frame| (&it.function, &it.file) == (&frame.function, &frame.file);
+            match path.iter().position(is_it) {
+                Some(place) => path[place] = frame,
+                None => path.push(frame),
+            }
+        }
+        let innermost = path.len().saturating_sub(1);
+        for (depth, frame) in path.into_iter().enumerate() {
+            let is_it = |it: &Function| (&it.function, &it.file) == (&frame.function, &frame.file);
+            let place = self.0.iter().position(is_it);
+            let place = place.unwrap_or_else(|| {
+                self.0.push(Function::new(frame));
+                self.0.len() - 1
+            });
+            if self.0.len() > FUNCTIONS {
+                self.0.pop();
+                return;
+            }
+            self.0[place].count(depth, waiters, frame.line, depth == innermost);
+        }
+    }
+
+    /// Where it held while others waited, most waiters first, outer functions before inner ones.
+    pub(super) fn held_in(&self) -> Vec<HeldIn> {
+        let mut functions: Vec<HeldIn> = self.0.iter().map(Function::held_in).collect();
+        functions.sort_by_key(|it| (Reverse(it.waiters), it.depth));
+        functions
+    }
+
+    /// Where it computed, most looks first, outer functions before inner ones.
+    pub(super) fn computed_in(&self) -> Vec<ComputedIn> {
+        let mut functions: Vec<ComputedIn> = self.0.iter().map(Function::computed_in).collect();
+        functions.sort_by_key(|it| (Reverse(it.looks), it.depth));
+        functions
+    }
+}
+
+impl Function {
+    fn new(frame: &Frame) -> Self {
+        Self {
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            depth: u64::MAX,
+            looks: 0,
+            waiters: 0,
+            innermost: 0,
+            lines: Vec::new(),
+        }
+    }
+
+    fn count(&mut self, depth: usize, waiters: u32, line: u32, innermost: bool) {
+        self.depth = self.depth.min(depth as u64);
+        self.looks += 1;
+        self.waiters = self.waiters.saturating_add(waiters.into());
+        if innermost {
+            self.innermost += 1;
+            if let Some((_, count)) = self.lines.iter_mut().find(|(it, _)| *it == line) {
+                *count += 1;
+            } else if self.lines.len() < LINES {
+                self.lines.push((line, 1));
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{} ({})", self.function, self.file)
+    }
+
+    /// The line at which it was seen most often.
+    fn line(&self) -> Option<String> {
+        let line = self.lines.iter().rev().max_by_key(|(_, count)| *count);
+        line.map(|&(line, _)| {
+            let (function, file) = (self.function.clone(), self.file.clone());
+            line_of(&Frame { function, file, line })
+        })
+    }
+
+    fn held_in(&self) -> HeldIn {
+        HeldIn {
+            function: self.name(),
+            depth: self.depth,
+            looks: self.looks,
+            waiters: self.waiters,
+            innermost: self.innermost,
+            frame: self.line(),
+        }
+    }
+
+    fn computed_in(&self) -> ComputedIn {
+        ComputedIn {
+            function: self.name(),
+            depth: self.depth,
+            looks: self.looks,
+            innermost: self.innermost,
+            frame: self.line(),
+        }
+    }
+}
+
+/// Whether it is a frame of the user's own code.
+pub(super) fn is_users(frame: &Frame) -> bool {
+    frame.origin() == Origin::User
+}
