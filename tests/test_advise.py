@@ -82,6 +82,19 @@ def test_a_slow_socket_on_the_event_loop_is_named_with_its_line(tmp_path: Path) 
     assert "waited for the network (recvfrom)" in first["text"]
 
 
+def test_what_computes_on_the_event_loop_is_named_though_nobody_waits(tmp_path: Path) -> None:
+    first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "computing_on_loop.py"))
+    assert first["cause"] == "blocked-event-loop"
+    assert "computing blocks the event loop of thread MainThread: tokenise (" in first["text"]
+    assert first["subject"]["function"].startswith("tokenise (")
+    assert "ProcessPoolExecutor()" in first["action"]["code"]
+
+
+def test_what_a_program_computes_without_an_event_loop_blocks_none(tmp_path: Path) -> None:
+    first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "computing_on_loop.py", "plain"))
+    assert first["cause"] == "unknown"
+
+
 def test_a_pool_whose_threads_all_wait_is_exhausted(tmp_path: Path) -> None:
     first = _not_the_gil(_traced(tmp_path, ELSEWHERE / "exhausted_pool.py"))
     assert first["cause"] == "exhausted-pool"

@@ -3,6 +3,7 @@
 pub mod story;
 mod remedies;
 mod elsewhere;
+mod computing;
 mod polling;
 mod pools;
 mod schema;

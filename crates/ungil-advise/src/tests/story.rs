@@ -100,6 +100,11 @@ impl Story {
         self.look(at_ns, thread, Doing::Held { waiters: 1 }, stack);
     }
 
+    /// A look at a thread that has held for long, and nobody waits.
+    pub fn computes(&mut self, at_ns: u64, thread: u32, stack: &[&str]) {
+        self.look(at_ns, thread, Doing::Held { waiters: 0 }, stack);
+    }
+
     /// A look at a thread in a long gap.
     pub fn off(&mut self, at_ns: u64, thread: u32, (call, on): (&str, &str), stack: &[&str]) {
         let (call, on) = (call.to_owned(), on.to_owned());

@@ -343,7 +343,8 @@ impl Gil {
         if length_ns >= blame_ns {
             if let Some(looks) = &mut self.seats[hold.seat as usize].looks {
                 let not_run_ns = run_time.not_run_ns.unwrap_or(run_time.not_run_least_ns);
-                let ran_ns = run_time.cpu_ns.unwrap_or_else(|| length_ns.saturating_sub(not_run_ns));
+                let ran_ns =
+                    run_time.cpu_ns.unwrap_or_else(|| length_ns.saturating_sub(not_run_ns));
                 looks.end_long_hold(hold.since_ns, end_ns, ran_ns);
             }
             self.keep_long_hold(hold, end_ns, end, known, blame_ns);

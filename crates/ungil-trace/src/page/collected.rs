@@ -210,7 +210,12 @@ impl Collected {
                     self.scale = Some(Scale { base_ns: *from_ns, unit_ns: self.unit_ns });
                 }
             }
-            Record::Look { thread, at_ns, doing: Doing::Held { waiters: waiters @ 1.. }, frames } => {
+            Record::Look {
+                thread,
+                at_ns,
+                doing: Doing::Held { waiters: waiters @ 1.. },
+                frames,
+            } => {
                 self.take_fair_look();
                 let (thread, at_ns, waiters) = (*thread, *at_ns, *waiters);
                 let frames = frames.clone();

@@ -14,6 +14,8 @@ impl Scenario {
     /// Of thread 0, which holds, and of thread 1 in a gap of the past.
     pub fn looked_at_all_ways(&mut self, at_ns: u64) {
         self.look(at_ns, 0, Doing::Held { waiters: 1 }, &["work"]);
+        let base = ("run_forever", "/usr/lib/python3.11/asyncio/base_events.py");
+        self.holds_in(at_ns, 0, 0, &[("work", "app.py"), base]);
         self.start(5_000, at_ns);
         self.hold(at_ns, at_ns, 5_000);
         self.off(at_ns, 5_000, MS, "futex");

@@ -8,6 +8,7 @@ mod looking;
 mod judged;
 mod measured;
 mod naive;
+mod on_loop;
 mod parking;
 mod part;
 mod scenario;
