@@ -121,7 +121,7 @@ fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -
 fn code(it: &EventLoop) -> Option<&'static str> {
     if it.by.contains("/trio/") {
         return Some(
-            "await anyio.to_process.run_sync(function, ...)  # another process; a thread would \
+            "await anyio.to_process.run_sync(function, *arguments)  # another process; a thread would \
              share the GIL with the loop",
         );
     }
@@ -129,7 +129,7 @@ fn code(it: &EventLoop) -> Option<&'static str> {
         return None;
     }
     Some(
-        "await asyncio.get_running_loop().run_in_executor(processes, function, ...)  \
+        "await asyncio.get_running_loop().run_in_executor(processes, function, *arguments)  \
          # processes = ProcessPoolExecutor(); in asyncio.to_thread it would share the GIL with the \
          loop, which then runs in between",
     )

@@ -110,5 +110,5 @@ fn what_to_await_instead_on_a_loop_of_trio_runs_in_another_process() {
         story.release(round * 100 * MS + 90 * MS, 0);
     }
     let code = first(&story.end(2_000 * MS)).action.code.clone().unwrap();
-    assert!(code.starts_with("await anyio.to_process.run_sync(function, ...)"), "{code}");
+    assert!(code.starts_with("await anyio.to_process.run_sync(function, *arguments)"), "{code}");
 }
