@@ -50,7 +50,7 @@ const READS: [&str; 8] =
 
 /// The functions in which a thread waits for something to do, as file and function: the loops of
 /// pools and servers, and of the threads and processes that serve pools or watch over others.
-const IDLE: [(&str, &str); 26] = [
+const IDLE: [(&str, &str); 29] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("concurrent/futures/process.py", "_process_worker"),
     ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
@@ -77,6 +77,39 @@ const IDLE: [(&str, &str); 26] = [
     ("asyncore.py", "poll2"),
     ("cheroot/workers/threadpool.py", "run"),
     ("gunicorn/arbiter.py", "wait_for_signals"),
+    ("kombu/asynchronous/hub.py", "create_loop"),
+    ("celery/worker/loops.py", "synloop"),
+    ("ipykernel/heartbeat.py", "run"),
+];
+/// The same of functions in whose thread other things may be done, too: what sleeps there has to be
+/// the function itself, and not what it calls. Most of them look now and then.
+const LOOKERS: [(&str, &str); 18] = [
+    ("gunicorn/workers/gthread.py", "wait_for_and_dispatch_events"),
+    ("gunicorn/workers/gthread.py", "run"),
+    ("gunicorn/workers/sync.py", "wait"),
+    ("gunicorn/arbiter.py", "sleep"),
+    ("dramatiq/worker.py", "run"),
+    ("dramatiq/middleware/time_limit.py", "run"),
+    ("dramatiq/cli.py", "worker_process"),
+    ("dramatiq/cli.py", "watch_logs"),
+    ("huey/consumer.py", "loop"),
+    ("huey/consumer.py", "sleep"),
+    ("huey/consumer.py", "sleep_for_interval"),
+    ("apscheduler/schedulers/blocking.py", "_main_loop"),
+    ("celery/utils/timer2.py", "run"),
+    ("celery/utils/timer2.py", "_next_entry"),
+    ("celery/worker/autoscale.py", "body"),
+    ("celery/beat.py", "start"),
+    ("streamlit/watcher/polling_path_watcher.py", "task"),
+    ("ipykernel/parentpoller.py", "run"),
+];
+/// Functions that take the next piece of work from where it is kept. All that they wait for is work.
+const TAKERS: [(&str, &str); 5] = [
+    ("huey/storage.py", "dequeue"),
+    ("dramatiq/brokers/stub.py", "__next__"),
+    ("dramatiq/brokers/redis.py", "__next__"),
+    ("dramatiq/brokers/rabbitmq.py", "__next__"),
+    ("kombu/transport/virtual/base.py", "drain_events"),
 ];
 /// The files through which such a function reads what is to be done from a pipe or a socket.
 const PIPES: [&str; 4] = [
@@ -138,6 +171,8 @@ pub(super) fn what(call: &str, on: &str, frames: &[Frame]) -> (What, bool) {
         return (What::Idle, false);
     }
     let what = match what {
+        What::Computing | What::Unknown => what,
+        _ if takes_work(frames) || looks_for_work(what, frames) => What::Idle,
         What::Lock if waits_for_work(frames) => What::Idle,
         What::Lock if THREADS.iter().any(|file| is_file(innermost, file)) => What::Thread,
         What::Descriptor | What::Network if reads_work(call, frames) => What::Idle,
@@ -205,6 +240,19 @@ fn of_poll(frames: &[Frame]) -> What {
 /// Whether the innermost frames, up to the user's own code, are those of a worker without work.
 fn waits_for_work(frames: &[Frame]) -> bool {
     frames.iter().take_while(|frame| !is_users(frame)).any(|frame| is_one_of(frame, &IDLE))
+}
+
+/// Whether the innermost frames, up to the user's own code, are those of a worker that takes work.
+fn takes_work(frames: &[Frame]) -> bool {
+    frames.iter().take_while(|frame| !is_users(frame)).any(|frame| is_one_of(frame, &TAKERS))
+}
+
+/// Whether a function of a package sleeps itself until there may be something to do.
+fn looks_for_work(what: What, frames: &[Frame]) -> bool {
+    let is_wait = |frame: &&Frame| THREADS.iter().chain(&PIPES).any(|file| is_file(frame, file));
+    let caller = frames.iter().find(|frame| !is_wait(frame));
+    let may_look = matches!(what, What::Lock | What::Sleep | What::Descriptor | What::Network);
+    may_look && caller.is_some_and(|frame| is_one_of(frame, &LOOKERS))
 }
 
 /// Whether a worker reads its next work, or waits for some to read. A function of Python's own that
@@ -282,6 +330,9 @@ mod tests {
         };
         stack.iter().map(frame).collect()
     }
+
+    /// How a thread waits until it is woken.
+    const WAITS: [&str; 2] = ["Condition.wait ~threading.py", "Event.wait ~threading.py"];
 
     const LOOP: [&str; 4] = [
         "_run ~asyncio/events.py",
@@ -371,6 +422,56 @@ mod tests {
         assert_eq!(what("read", "pipe", &frames(&builtin)).0, What::Descriptor);
         let put = ["_send ~multiprocessing/connection.py", "worker ~multiprocessing/pool.py"];
         assert_eq!(what("write", "pipe", &frames(&put)).0, What::Descriptor);
+    }
+
+    #[test]
+    fn a_package_that_looks_now_and_then_for_something_to_do_is_idle_meanwhile() {
+        let in_package = |text: &str| text.replace(' ', " /x/site-packages/");
+        for (call, inner, looker) in [
+            (
+                "epoll_wait",
+                &["EpollSelector.select ~selectors.py"][..],
+                "ThreadWorker.run gunicorn/workers/gthread.py",
+            ),
+            ("select", &[], "SyncWorker.wait gunicorn/workers/sync.py"),
+            ("clock_nanosleep", &[], "_CtypesTimeoutManager.run dramatiq/middleware/time_limit.py"),
+            ("clock_nanosleep", &[], "worker_process dramatiq/cli.py"),
+            (
+                "futex",
+                &["Condition.wait ~threading.py", "PriorityQueue.get ~queue.py"],
+                "WorkerThread.run dramatiq/worker.py",
+            ),
+            ("futex", &WAITS, "Consumer.loop huey/consumer.py"),
+            ("futex", &WAITS, "BlockingScheduler._main_loop apscheduler/schedulers/blocking.py"),
+            ("clock_nanosleep", &[], "Timer.run celery/utils/timer2.py"),
+            ("clock_nanosleep", &[], "ParentPollerUnix.run ipykernel/parentpoller.py"),
+        ] {
+            let looker = in_package(looker);
+            let stack: Vec<_> = inner.iter().copied().chain([&looker[..]]).collect();
+            assert_eq!(what(call, "", &frames(&stack)), (What::Idle, false), "{stack:?}");
+            // What it calls is something else, and so is the user's code.
+            let other = in_package("get redis/client.py");
+            for callee in ["task app.py", &other] {
+                let stack: Vec<_> = inner.iter().copied().chain([callee, &looker]).collect();
+                assert_ne!(what(call, "", &frames(&stack)).0, What::Idle, "{stack:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_takes_the_next_piece_of_work_waits_for_work_whatever_it_is_taken_from() {
+        let loop_ = "Worker.loop /x/site-packages/huey/consumer.py";
+        let takes = [
+            "SocketIO.readinto ~socket.py",
+            "Redis.brpop /x/site-packages/redis/client.py",
+            "RedisStorage.dequeue /x/site-packages/huey/storage.py",
+            loop_,
+        ];
+        assert_eq!(what("recvfrom", "socket", &frames(&takes)).0, What::Idle);
+        let stores = [takes[0], takes[1], "put_data /x/site-packages/huey/storage.py", loop_];
+        assert_eq!(what("recvfrom", "socket", &frames(&stores)).0, What::Network);
+        let task = [takes[0], "task app.py", takes[2]];
+        assert_eq!(what("recvfrom", "socket", &frames(&task)).0, What::Network);
     }
 
     #[test]
