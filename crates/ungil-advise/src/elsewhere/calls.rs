@@ -3,32 +3,69 @@
 use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
-use ungil_trace::report::What;
+use ungil_trace::report::{OffGil, ThreadReport, What};
 
 /// What takes less than this part (of 1) of the time is not what a program waits for.
 const PART: f64 = 0.2;
 /// What is over in less is no incident.
 const LEAST_S: f64 = 0.2;
+/// A thread that is in one gap for so much (of 1) of the time has nothing else to do.
+const REST: f64 = 0.75;
+/// A package's own thread that holds the GIL for less than this part (of 1) of its life does nothing
+/// but to sleep and to look.
+const LOOKS: f64 = 0.05;
 /// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
 pub const RAN: f64 = 0.8;
 
-/// The worst line of each cause that matters, worst first; `told` are lines of which was told
+/// The worst line of each cause that matters, worst first, and last those at which threads rest; `told` are lines of which was told
 /// already. `has_children` says that the process has started others that compute: to wait for a
 /// process is to wait for those then.
 pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
-    let mut lines: Vec<Line> = Vec::new();
-    for seen in sight.seen() {
+    lines(sight, told, has_children, |thread| !keeps_house(sight, thread))
+}
+
+/// The same of threads with which packages keep house. Nobody waits for these; but a program may be
+/// run by a package alone, or work in a package's thread.
+pub fn of_housekeepers(sight: &Sight, has_children: bool) -> Vec<Advice> {
+    lines(sight, &[], has_children, |thread| keeps_house(sight, thread))
+}
+
+/// Whether a thread is one of a package that only sleeps, and looks now and then whether there is
+/// something to do: the user's code was never seen there.
+fn keeps_house(sight: &Sight, thread: &ThreadReport) -> bool {
+    let sleeps = |off: &OffGil| match off.what {
+        What::Idle | What::Thread | What::Lock | What::Sleep | What::Descriptor => true,
+        What::Unknown => off.stack.is_empty(),
+        What::Disk | What::Network | What::Process | What::Computing => false,
+    };
+    let is_users = !thread.held_in.is_empty()
+        || thread.off_gil.iter().any(|off| off.user_frame.is_some() || !sleeps(off));
+    !is_users && thread.held_s - thread.startup_held_s < LOOKS * sight.life_s(thread)
+}
+
+fn lines<'a>(
+    sight: &Sight<'a>,
+    told: &[String],
+    has_children: bool,
+    is_meant: impl Fn(&ThreadReport) -> bool,
+) -> Vec<Advice> {
+    let meant: Vec<bool> = sight.gil.threads.iter().map(is_meant).collect();
+    let rest_ms = REST * sight.busy_s() * 1e3;
+    let mut lines: Vec<Line<'a>> = Vec::new();
+    for seen in sight.seen().filter(|seen| meant[seen.thread]) {
         let Some((cause, frame)) = cause_of(seen.off.what).zip(line(seen.off)) else { continue };
         if told.contains(frame) || (cause == Cause::Process && has_children) {
             continue;
         }
+        let rests = cause != Cause::Computing && seen.off.longest_ms >= rest_ms;
         if let Some(line) = lines.iter_mut().find(|it| it.cause == cause && it.frame == frame) {
-            line.add(seen);
+            line.add(seen, rests);
         } else {
-            lines.push(Line { cause, frame, threads: vec![seen.thread], sum: Sum::of(seen) });
+            let threads = vec![seen.thread];
+            lines.push(Line { cause, frame, threads, sum: Sum::of(seen), rests });
         }
     }
-    lines.sort_by(|a, b| b.sum.total_s.total_cmp(&a.sum.total_s));
+    lines.sort_by(|a, b| a.rests.cmp(&b.rests).then(b.sum.total_s.total_cmp(&a.sum.total_s)));
     // Where threads mostly wait, a look finds one now and then that is on its way to that.
     let waits: Vec<_> = lines.iter().map(|it| (it.cause, it.frame, it.sum.total_s)).collect();
     lines.retain(|line| {
@@ -47,10 +84,14 @@ struct Line<'a> {
     frame: &'a String,
     threads: Vec<usize>,
     sum: Sum<'a>,
+    /// Whether each of its threads is there in one gap for nearly all of the time: a main thread
+    /// that sleeps while others work.
+    rests: bool,
 }
 
 impl<'a> Line<'a> {
-    fn add(&mut self, seen: Seen<'a>) {
+    fn add(&mut self, seen: Seen<'a>, rests: bool) {
+        self.rests &= rests;
         if !self.threads.contains(&seen.thread) {
             self.threads.push(seen.thread);
         }

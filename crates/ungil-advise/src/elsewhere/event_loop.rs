@@ -87,12 +87,18 @@ fn code(off: &OffGil) -> &'static str {
     let is_trio = off.stack.iter().any(|frame| frame.contains("/trio/_core/_run.py"));
     match off.what {
         What::Sleep if is_trio => "await trio.sleep(seconds)  # instead of time.sleep(seconds)",
-        What::Lock | What::Thread if is_trio => {
+        What::Lock if is_trio => {
             "async with trio.Lock(): ...  # or: await trio.to_thread.run_sync(function, ...)"
+        }
+        What::Thread if is_trio => {
+            "await trio.to_thread.run_sync(function, ...)  # or: ...run_sync(future.result)"
         }
         _ if is_trio => "await trio.to_thread.run_sync(function, ...)  # or use a library for trio",
         What::Sleep => "await asyncio.sleep(seconds)  # instead of time.sleep(seconds)",
-        What::Lock | What::Thread => {
+        What::Thread => {
+            "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, ...)"
+        }
+        What::Lock => {
             "async with asyncio.Lock(): ...  # or: await asyncio.to_thread(function, ...)"
         }
         _ => "await asyncio.to_thread(function, ...)  # or use a library for asyncio",

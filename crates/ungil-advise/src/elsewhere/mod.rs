@@ -37,10 +37,16 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
         let computing = processes::computing(report);
         found.extend(processes::say(report, &computing));
         // Where a GIL is a limit, waits for something else need not be.
-        for sight in sights().filter(|sight| !sight.is_contended()) {
+        let sights = || sights().filter(|sight| !sight.is_contended());
+        let has_children =
+            |sight: &Sight| computing.iter().any(|it| it.parent_pid == sight.process.pid);
+        for sight in sights() {
             let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
-            let has_children = computing.iter().any(|it| it.parent_pid == sight.process.pid);
-            found.extend(calls::find(&sight, &told, has_children));
+            found.extend(calls::find(&sight, &told, has_children(&sight)));
+        }
+        if found.is_empty() {
+            let of = |sight: Sight| calls::of_housekeepers(&sight, has_children(&sight));
+            found.extend(sights().flat_map(of));
         }
     }
     found.truncate(TOLD);

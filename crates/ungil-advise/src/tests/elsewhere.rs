@@ -99,7 +99,55 @@ fn what_to_await_instead_is_of_the_library_that_the_loop_is_of() {
     };
     assert!(code("fetch app.py", "clock_nanosleep").starts_with("await trio.sleep(seconds)"));
     assert!(code("fetch app.py", "recvfrom").starts_with("await trio.to_thread.run_sync("));
-    assert!(code("wait ~threading.py", "futex").starts_with("async with trio.Lock()"));
+    assert!(code("fetch app.py", "futex").starts_with("async with trio.Lock()"));
+    assert!(code("wait ~threading.py", "futex").ends_with("run_sync(future.result)"));
+}
+
+#[test]
+fn a_loop_that_waits_for_the_result_of_a_thread_is_told_to_await_that_and_no_lock() {
+    let code = |stack: &[&str]| {
+        let mut story = Story::of(&["MainThread"]);
+        off(&mut story, 0, 150 * MS, ("futex", ""), &[stack, &["handle app.py", BASE]].concat());
+        first(&story.end(1_600 * MS)).action.code.clone().unwrap()
+    };
+    let result = ["Condition.wait ~threading.py", "Future.result ~concurrent/futures/_base.py"];
+    let line = "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, ...)";
+    assert_eq!(code(&result), line);
+    assert!(code(&[]).starts_with("async with asyncio.Lock()"));
+}
+
+#[test]
+fn a_thread_that_rests_all_the_time_is_told_after_one_that_works() {
+    let mut story = Story::of(&["MainThread", "saver"]);
+    off(&mut story, 1, 100 * MS, ("computing", ""), &["save app.py"]);
+    story.acquire(10 * MS, 0);
+    story.release(20 * MS, 0);
+    story.off(700 * MS, 0, ("clock_nanosleep", ""), &["<module> app.py"]);
+    story.acquire(1_490 * MS, 0);
+    story.release(1_495 * MS, 0);
+    let told = story.end(1_500 * MS);
+    let causes: Vec<_> = told.advised.advice.iter().map(|it| it.cause).collect();
+    assert_eq!(causes, [Some(Cause::Computing), Some(Cause::Sleep)], "{:?}", texts(&told));
+    assert!(texts(&told)[1].contains("slept (clock_nanosleep) at <module>"), "{:?}", texts(&told));
+}
+
+/// A thread of a package that sleeps, beside one that does this.
+fn beside_a_housekeeper(call: (&str, &str), stack: &[&str]) -> Told {
+    let mut story = Story::of(&["MainThread", "reaper"]);
+    off(&mut story, 0, 100 * MS, call, stack);
+    let own = ["Reaper.run /x/site-packages/reaper/thread.py", "_bootstrap ~threading.py"];
+    off(&mut story, 1, 150 * MS, ("clock_nanosleep", ""), &own);
+    story.end(1_600 * MS)
+}
+
+#[test]
+fn a_thread_of_a_package_that_only_sleeps_is_told_of_only_where_there_is_nothing_else_to_say() {
+    let told = beside_a_housekeeper(("fsync", "file"), &["save app.py"]);
+    assert_eq!(first(&told).cause, Some(Cause::Disk));
+    assert_eq!(told.advised.advice.len(), 1, "{:?}", texts(&told));
+    let select = ["select ~selectors.py", BASE, "main app.py"];
+    let told = beside_a_housekeeper(("epoll_wait", ""), &select);
+    assert!(first(&told).text.contains("thread reaper slept"), "{:?}", texts(&told));
 }
 
 #[test]
