@@ -12,6 +12,7 @@ mod groups;
 mod scene;
 mod functions;
 mod servers;
+mod pools;
 mod predicted;
 mod remedies;
 mod repeats;

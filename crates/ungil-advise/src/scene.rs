@@ -88,7 +88,7 @@ pub fn place_of(report: &Report, finding: &Finding) -> Option<GilPlace> {
 }
 
 /// The process that was started first of those from which this one descends.
-fn root<'a>(report: &'a Report, process: &'a ProcessReport) -> &'a ProcessReport {
+pub fn root<'a>(report: &'a Report, process: &'a ProcessReport) -> &'a ProcessReport {
     let mut root = process;
     for _ in 0..report.processes.len() {
         let is_parent =

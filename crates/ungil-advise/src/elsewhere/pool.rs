@@ -10,17 +10,21 @@ use super::sight::{Seen, Sight, Told, at, doing, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{is_in, is_of};
 use crate::groups::groups;
+use crate::pools::more_threads;
+use crate::scene::root;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, Processors, ThreadReport, What};
 
 /// The loops in which the threads of a pool wait for work and do it, as file and function.
-const LOOPS: [(&str, &str); 6] = [
+const LOOPS: [(&str, &str); 8] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("multiprocessing/pool.py", "worker"),
     ("anyio/_backends/_asyncio.py", "run"),
     ("trio/_core/_thread_cache.py", "_work"),
     ("waitress/task.py", "handler_thread"),
     ("cheroot/workers/threadpool.py", "run"),
+    ("dramatiq/worker.py", "WorkerThread.run"),
+    ("huey/consumer.py", "_run"),
 ];
 /// Where a thread waits for the result of what it gave to a pool.
 const RESULTS: [(&str, &str); 3] = [
@@ -123,8 +127,9 @@ impl<'a> Pool<'a> {
 
     /// Its threads wait for something in their work: more of them could do more.
     fn exhausted(&self, sight: &Sight) -> Advice {
-        let count = self.threads.len();
-        let text = format!("the pool of {} is exhausted: {}", self.name(sight), self.did());
+        let threads: Vec<_> = self.threads.iter().map(|&place| sight.thread(place)).collect();
+        let command = root(sight.report, sight.process);
+        let text = format!("{} is exhausted: {}", self.name(sight), self.did());
         let mut evidence = self.evidence(sight);
         let waiting = sight
             .seen()
@@ -141,10 +146,7 @@ impl<'a> Pool<'a> {
         sight.not_the_gil(Cause::ExhaustedPool, &self.threads, Told {
             text,
             frame: line(self.worst.off).cloned(),
-            code: Some(format!(
-                "ThreadPoolExecutor(max_workers=...)  # more than {count}, if what they wait for \
-                 can serve more at once; or: ungil.fanout.fanout(function, items)"
-            )),
+            code: Some(more_threads(&threads, threads.len(), &command.argv)),
             sure,
             because: format!(
                 "a thread without work waits for some, and these rarely did; the trace does not \
@@ -180,7 +182,7 @@ impl<'a> Pool<'a> {
                  they ran nor how many processors were free",
             ),
         };
-        let text = format!("the pool of {} computes: {}; {why}", self.name(sight), self.did());
+        let text = format!("{} computes: {}; {why}", self.name(sight), self.did());
         let mut evidence = self.evidence(sight);
         let wanted = "time that they wanted to run, summed";
         evidence.push(Evidence::made(wanted, self.wanted_s, Unit::Seconds));
@@ -204,8 +206,9 @@ impl<'a> Pool<'a> {
         )
     }
 
-    fn name(&self, sight: &Sight<'a>) -> &'a str {
-        &sight.thread(self.threads[0]).name
+    /// `the pool img`, by the names of its threads.
+    fn name(&self, sight: &Sight) -> String {
+        named(&sight.thread(self.threads[0]).name)
     }
 
     /// For how long it had threads.
@@ -223,10 +226,13 @@ impl<'a> Pool<'a> {
             many => (words::count(many as u64, "thread"), "they"),
         };
         let summed = if self.threads.len() > 1 { ", summed over them" } else { "" };
+        let waited = if self.idle_s > 0.0 {
+            format!("waited for work for only {}", words::part(self.idle_s, self.known_s))
+        } else {
+            format!("never waited for work in {}", words::length(self.known_s))
+        };
         format!(
-            "its {threads} waited for work for only {}{summed}; instead {they} {} at {}, {} in {} in \
-             all",
-            words::part(self.idle_s, self.known_s),
+            "its {threads} {waited}{summed}; instead {they} {} at {}, {} in {} in all",
             doing(self.worst.off),
             at(self.worst.off),
             words::length(self.worst_s),
@@ -283,12 +289,68 @@ fn rounded(processors: f64) -> String {
 fn is_worker(thread: &ThreadReport) -> bool {
     let runs_loop = |off: &OffGil| {
         let outermost = off.stack.iter().rfind(|frame| !is_in(frame, "threading.py"));
-        outermost.is_some_and(|frame| LOOPS.iter().any(|it| is_of(frame, *it)))
+        outermost.is_some_and(|frame| LOOPS.iter().any(|it| is_loop(frame, *it)))
     };
     !thread.main && thread.off_gil.iter().any(runs_loop)
+}
+
+/// Whether a frame is in this function. Of a class it has to be that method, where frames tell the
+/// class: from 3.11 on.
+fn is_loop(frame: &str, (file, function): (&str, &str)) -> bool {
+    let Some((_, method)) = function.split_once('.') else { return is_of(frame, (file, function)) };
+    let name = frame.split(" (").next().unwrap_or_default();
+    is_of(frame, (file, method)) && (name == function || !name.contains('.'))
+}
+
+/// What a pool is called whose threads have such names: `the pool img` of `img_1`.
+fn named(thread: &str) -> String {
+    let stem = thread.trim_end_matches(|it: char| it.is_ascii_digit());
+    let stem =
+        if stem.len() < thread.len() { stem.trim_end_matches(['-', '_', ' ', '#']) } else { stem };
+    if let Some(rest) = thread.strip_prefix("Thread-") {
+        let rest = rest.trim_start_matches(|it: char| it.is_ascii_digit());
+        return format!("the pool of threads Thread-*{rest}");
+    }
+    if stem.is_empty() {
+        return format!("the pool of {thread}");
+    }
+    if stem.to_lowercase().ends_with("thread") {
+        return format!("the pool of {stem}s");
+    }
+    format!("the pool {stem}")
 }
 
 fn waits_for_result(off: &OffGil) -> bool {
     let is_result = |frame: &String| RESULTS.iter().any(|it| is_of(frame, *it));
     off.what == What::Thread && off.stack.iter().take(4).any(is_result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_called_by_what_its_threads_have_in_common() {
+        for (thread, pool) in [
+            ("ThreadPoolExecutor-0_1", "the pool ThreadPoolExecutor-0"),
+            ("img_1", "the pool img"),
+            ("waitress-3", "the pool waitress"),
+            ("worker", "the pool worker"),
+            ("AnyIO worker thread", "the pool of AnyIO worker threads"),
+            ("CP Server Thread-7", "the pool of CP Server Threads"),
+            ("Trio thread 3", "the pool of Trio threads"),
+            ("Thread-2 (worker)", "the pool of threads Thread-* (worker)"),
+            ("7", "the pool of 7"),
+        ] {
+            assert_eq!(named(thread), pool);
+        }
+    }
+
+    #[test]
+    fn a_loop_that_a_class_has_is_told_from_those_of_others_where_frames_name_the_class() {
+        let of_worker = ("dramatiq/worker.py", "WorkerThread.run");
+        assert!(is_loop("WorkerThread.run (/x/dramatiq/worker.py:535)", of_worker));
+        assert!(is_loop("run (/x/dramatiq/worker.py:535)", of_worker));
+        assert!(!is_loop("ConsumerThread.run (/x/dramatiq/worker.py:314)", of_worker));
+    }
 }

@@ -3,9 +3,11 @@
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::groups::{Group, groups};
+use crate::pools;
 use crate::predicted::Baseline;
 use ungil_simulate::{Prediction, Rules};
 use ungil_trace::analysis::words;
+use ungil_trace::report::ThreadReport;
 
 /// A group of fewer threads than this has none to spare.
 const MANY: usize = 3;
@@ -13,14 +15,15 @@ const MANY: usize = 3;
 const FULL: f64 = 0.5;
 /// Fewer threads do the same work if they hold this part (of 1) of what all of them did.
 const SAME: f64 = 0.95;
+/// A thread that holds less than this part (of 1) of what the busiest of its group does is none of
+/// those that share its work: helpers may be called alike.
+const SHARES: f64 = 0.05;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
     let busy_s = scene.busy_s();
-    let held_s = |group: &Group| -> f64 {
-        group.threads.iter().map(|(_, it)| it.held_s - it.startup_held_s).sum()
-    };
-    let all = groups(&scene.gil.threads).into_iter();
+    let held_s = |group: &Group| group.threads.iter().map(|(_, it)| held_s(it)).sum::<f64>();
+    let all = groups(&scene.gil.threads).into_iter().map(that_work);
     let busiest = all
         .filter(|group| group.threads.len() >= MANY)
         .max_by(|a, b| held_s(a).total_cmp(&held_s(b)))?;
@@ -29,6 +32,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         return None;
     }
     let places: Vec<usize> = busiest.threads.iter().map(|(place, _)| *place).collect();
+    let threads: Vec<_> = busiest.threads.iter().map(|(_, thread)| *thread).collect();
     let tids = scene.tids(&places);
     let baseline = ward.baseline.as_ref().ok()?;
     let (enough, first) = enough(baseline, &tids)?;
@@ -55,15 +59,24 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             scene.of_which(ward.report),
         ),
         subject: scene.subject(&places),
-        action: Action::code(format!(
-            "ThreadPoolExecutor(max_workers={enough})  # or: ungil.fanout.fanout(function, items, \
-             limit={enough})"
-        )),
+        action: Action::code(pools::fewer_threads(&threads, enough, scene.argv)),
         gain,
         confidence,
         evidence,
         same_as: None,
     })
+}
+
+/// How long a thread held the GIL once the program had several threads.
+fn held_s(thread: &ThreadReport) -> f64 {
+    thread.held_s - thread.startup_held_s
+}
+
+/// A group without those of its threads that hold next to nothing.
+fn that_work(mut group: Group<'_>) -> Group<'_> {
+    let most_s = group.threads.iter().map(|(_, it)| held_s(it)).fold(0.0, f64::max);
+    group.threads.retain(|(_, thread)| held_s(thread) >= SHARES * most_s);
+    group
 }
 
 /// How many of these threads hold the GIL for as long as all of them do, if fewer do, and what a

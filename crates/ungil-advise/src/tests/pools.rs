@@ -32,6 +32,103 @@ fn a_pool_with_a_thread_that_waits_for_work_is_not_exhausted() {
     assert_eq!(causes, [Some(Cause::Network)]);
 }
 
+/// What is written for more threads of a pool of two, of which these are the outermost frames.
+fn more_threads(command: &str, names: &[&'static str; 2], begin: &[&str]) -> String {
+    let names = [&["MainThread"], &names[..]].concat();
+    let mut story = Story::of(&names).started_by(command);
+    let stack = [&["query app.py"], begin, &["_bootstrap ~threading.py"]].concat();
+    (1..3).for_each(|it| off(&mut story, it, 150 * MS, ("recvfrom", "socket"), &stack));
+    let told = story.end(1_510 * MS);
+    assert_eq!(first(&told).cause, Some(Cause::ExhaustedPool), "{:?}", texts(&told));
+    first(&told).action.code.clone().unwrap()
+}
+
+#[test]
+fn each_pool_is_given_more_threads_in_its_own_way() {
+    const EXECUTOR: [&str; 2] = ["ThreadPoolExecutor-0_0", "ThreadPoolExecutor-0_1"];
+    const ANYIO: [&str; 2] = ["AnyIO worker thread", "AnyIO worker thread"];
+    const PLAIN: [&str; 2] = ["Thread-4", "Thread-5"];
+    let executor = |file| {
+        let inner = format!("handle /x/site-packages/{file}");
+        vec![inner, "run ~concurrent/futures/thread.py".into(), WORKER.into()]
+    };
+    let package = |frame: &str| vec![frame.replace(' ', " /x/site-packages/")];
+    for (command, names, begin, line) in [
+        (
+            "uvicorn app:app",
+            &ANYIO,
+            package("WorkerThread.run anyio/_backends/_asyncio.py"),
+            "anyio.to_thread.current_default_thread_limiter().total_tokens = 5  # more than 2, inside \
+             the running loop, if ",
+        ),
+        (
+            "python app.py",
+            &PLAIN,
+            package("WorkerThread._work trio/_core/_thread_cache.py"),
+            "trio.to_thread.current_default_thread_limiter().total_tokens = 5  # more than 2, inside ",
+        ),
+        (
+            "gunicorn app:app",
+            &EXECUTOR,
+            executor("gunicorn/workers/gthread.py"),
+            "gunicorn --threads N  # more than 2, if ",
+        ),
+        (
+            "celery -A app worker -P threads",
+            &EXECUTOR,
+            executor("celery/concurrency/base.py"),
+            "celery worker --pool threads --concurrency N  # more than 2, if ",
+        ),
+        // A pool of the program's own, under a server that has threads, too.
+        (
+            "gunicorn app:app",
+            &EXECUTOR,
+            vec!["run ~concurrent/futures/thread.py".into(), WORKER.into()],
+            "ThreadPoolExecutor(max_workers=...)  # more than 2, if ",
+        ),
+        (
+            "python app.py",
+            &PLAIN,
+            package("handler_thread waitress/task.py"),
+            "waitress.serve(app, threads=N)  # more than 2, if ",
+        ),
+        (
+            "/venv/bin/waitress-serve app:app",
+            &PLAIN,
+            package("handler_thread waitress/task.py"),
+            "waitress-serve --threads=N  # more than 2, if ",
+        ),
+        (
+            "python app.py",
+            &PLAIN,
+            package("WorkerThread.run cheroot/workers/threadpool.py"),
+            "cheroot.wsgi.Server(..., numthreads=N)  # more than 2, if ",
+        ),
+        (
+            "dramatiq app",
+            &PLAIN,
+            package("WorkerThread.run dramatiq/worker.py"),
+            "dramatiq --threads N  # more than 2, if ",
+        ),
+        (
+            "huey_consumer.py app.huey",
+            &PLAIN,
+            package("Consumer._create_process.<locals>._run huey/consumer.py"),
+            "huey_consumer --workers N  # more than 2, if ",
+        ),
+        (
+            "python app.py",
+            &PLAIN,
+            vec!["worker ~multiprocessing/pool.py".to_owned()],
+            "multiprocessing.pool.ThreadPool(N)  # more than 2, if ",
+        ),
+    ] {
+        let begin: Vec<_> = begin.iter().map(String::as_str).collect();
+        let code = more_threads(command, names, &begin);
+        assert!(code.starts_with(line), "{code}");
+    }
+}
+
 #[test]
 fn a_client_that_waits_for_the_results_of_a_pool_is_no_pool() {
     let mut story = Story::of(&["MainThread", "client"]);
@@ -115,8 +212,8 @@ fn a_pool_that_computes_is_not_told_to_get_more_threads() {
     let told = computes(1_500 * MS);
     let [advice] = &told.advised.advice[..] else { panic!("{:?}", texts(&told)) };
     assert_eq!((advice.cause, &advice.action.code), (Some(Cause::Computing), &None));
-    let begins = "it is not the GIL: the pool of pool_0 computes: its 2 threads waited for work for \
-                  only 0 of 3.02 s, summed over them; instead they ran without the GIL";
+    let begins = "it is not the GIL: the pool pool computes: its 2 threads never waited for work in \
+                  3.02 s, summed over them; instead they ran without the GIL";
     assert!(advice.text.starts_with(begins), "{}", advice.text);
     let says = "they kept 2.0 processors busy on average, so more threads help only if more than \
                 these are free";
@@ -145,9 +242,8 @@ fn of_pools_that_wait_for_each_other_the_one_at_which_the_work_stands_still_is_t
     off(&mut story, 1, 150 * MS, ("recvfrom", "socket"), &fetches);
     (2..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &waits));
     let told = story.end(1_510 * MS);
-    assert!(first(&told).text.contains("the pool of inner_0 is exhausted"), "{:?}", texts(&told));
-    let one =
-        "its only thread waited for work for only 0 of 1.51 s; instead it waited for the network";
+    assert!(first(&told).text.contains("the pool inner is exhausted"), "{:?}", texts(&told));
+    let one = "its only thread never waited for work in 1.51 s; instead it waited for the network";
     assert!(first(&told).text.contains(one), "{:?}", texts(&told));
     assert_eq!(first(&told).confidence.level, Sure::High);
     let evidence = &first(&told).evidence;
@@ -158,7 +254,7 @@ fn of_pools_that_wait_for_each_other_the_one_at_which_the_work_stands_still_is_t
     off(&mut story, 1, 150 * MS, ("futex", ""), &[WORKER]);
     (2..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &waits));
     let told = story.end(1_510 * MS);
-    assert!(first(&told).text.contains("the pool of outer_0 is exhausted"), "{:?}", texts(&told));
+    assert!(first(&told).text.contains("the pool outer is exhausted"), "{:?}", texts(&told));
     assert_eq!(first(&told).confidence.level, Sure::Medium);
 }
 

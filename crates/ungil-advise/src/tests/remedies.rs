@@ -137,10 +137,9 @@ fn what_rests_on_a_few_waits_is_not_sure_and_says_so() {
     assert!(!said.contains("only"), "{said}");
 }
 
-#[test]
-fn of_many_threads_that_fill_the_gil_few_would_do() {
-    let names = ["MainThread", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
-    let mut story = Story::of(&names);
+/// Five threads compute in turns, and others do nothing but to begin.
+fn five_compute(names: &[&'static str], command: &str) -> Told {
+    let mut story = Story::of(names).started_by(command);
     let mut at_ns = 0;
     // Each computes for 5 ms, and wants to go on at once.
     story.acquire(at_ns, 1);
@@ -153,11 +152,50 @@ fn of_many_threads_that_fill_the_gil_few_would_do() {
         story.acquire(at_ns, next);
         story.wait(at_ns + 1_000, holder);
     }
-    let told = story.end(at_ns);
+    for other in 6..names.len() {
+        let other = u32::try_from(other).unwrap();
+        story.acquire(at_ns + MS, other);
+        story.release(at_ns + MS + 1_000, other);
+    }
+    story.end(at_ns + 2 * MS)
+}
+
+#[test]
+fn of_many_threads_that_fill_the_gil_few_would_do() {
+    let names = ["MainThread", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
+    let told = five_compute(&names, "python app.py");
     let advice = told.of(Kind::FewerThreads).unwrap();
     assert_eq!(advice.subject.thread_group.as_deref(), Some("worker-*"));
     assert!(advice.text.starts_with("together, 5 threads worker-* hold"), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().contains("max_workers=1"), "{}", advice.text);
+}
+
+#[test]
+fn helpers_that_are_called_like_the_threads_of_a_pool_are_none_of_these() {
+    let names = [
+        "MainThread",
+        "Thread-4",
+        "Thread-5",
+        "Thread-6",
+        "Thread-7",
+        "Thread-8",
+        "Thread-1",
+        "Thread-2",
+    ];
+    let told = five_compute(&names, "/venv/bin/python /venv/bin/dramatiq app");
+    let advice = told.of(Kind::FewerThreads).unwrap();
+    assert!(advice.text.starts_with("together, 5 threads Thread-* hold"), "{}", advice.text);
+    assert_eq!(advice.action.code.as_deref(), Some("dramatiq --threads 1"));
+}
+
+#[test]
+fn fewer_threads_of_a_pool_that_its_threads_are_called_after_are_told_in_its_own_way() {
+    let mut names = ["AnyIO worker thread"; 6];
+    names[0] = "MainThread";
+    let told = five_compute(&names, "uvicorn app:app");
+    let line = "anyio.to_thread.current_default_thread_limiter().total_tokens = 1  # inside the \
+                running loop";
+    assert_eq!(told.of(Kind::FewerThreads).unwrap().action.code.as_deref(), Some(line));
 }
 
 /// A thread keeps the GIL for 200 ms at a time, three times.
