@@ -14,6 +14,8 @@ const REST: f64 = 0.75;
 /// A package's own thread that holds the GIL for less than this part (of 1) of its life does nothing
 /// but to sleep and to look.
 const LOOKS: f64 = 0.05;
+/// One that ran for less than this part (of 1) of the time that it seemed to run did not want to.
+const HARDLY: f64 = 0.2;
 /// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
 pub const RAN: f64 = 0.8;
 
@@ -33,10 +35,16 @@ pub fn of_housekeepers(sight: &Sight, has_children: bool) -> Vec<Advice> {
 /// Whether a thread is one of a package that only sleeps, and looks now and then whether there is
 /// something to do: the user's code was never seen there.
 fn keeps_house(sight: &Sight, thread: &ThreadReport) -> bool {
+    // A look may find it on its way to sleep.
+    let sleeps_there = |off: &OffGil| {
+        let longer = |it: &OffGil| it.what == What::Sleep && it.total_s > off.total_s;
+        thread.off_gil.iter().any(|it| it.frame == off.frame && longer(it))
+    };
     let sleeps = |off: &OffGil| match off.what {
         What::Idle | What::Thread | What::Lock | What::Sleep | What::Descriptor => true,
+        What::Computing => sleeps_there(off),
         What::Unknown => off.stack.is_empty(),
-        What::Disk | What::Network | What::Process | What::Computing => false,
+        What::Disk | What::Network | What::Process => false,
     };
     let is_users = !thread.held_in.is_empty()
         || thread.off_gil.iter().any(|off| off.user_frame.is_some() || !sleeps(off));
@@ -73,7 +81,9 @@ fn lines<'a>(
             *cause != Cause::Computing && *frame == line.frame && *total_s > line.sum.total_s
         };
         let is_on_its_way = line.cause == Cause::Computing && waits.iter().any(waits_there);
-        !is_on_its_way && line.sum.total_s >= LEAST_S.max(PART * sight.busy_s())
+        !is_on_its_way
+            && !line.naps(sight)
+            && line.sum.total_s >= LEAST_S.max(PART * sight.busy_s())
     });
     lines.into_iter().map(|line| line.advice(sight)).collect()
 }
@@ -107,6 +117,15 @@ impl<'a> Line<'a> {
         // A thread that had the GIL ran.
         let ran_s = |&place: &usize| sight.thread(place).cpu_s.filter(|cpu_s| *cpu_s > 0.0);
         self.threads.iter().map(ran_s).sum()
+    }
+
+    /// Whether its threads sleep there for moments, so short that a look shows the line only of one
+    /// that is awake: they seem to compute, and the kernel hardly ran them.
+    fn naps(&self, sight: &Sight) -> bool {
+        let is_nap = |off: &OffGil| off.what == What::Sleep && off.frame.is_none();
+        let may_nap = |&place: &usize| sight.thread(place).off_gil.iter().any(is_nap);
+        let ran_s = self.ran_s(sight).filter(|ran_s| *ran_s < HARDLY * self.sum.total_s);
+        ran_s.is_some() && self.threads.iter().all(may_nap)
     }
 
     fn advice(mut self, sight: &Sight) -> Advice {

@@ -1,6 +1,7 @@
 //! A pool of which all threads are inside of their work and off the GIL: what comes then has to wait
 //! for one of them, not for the GIL. A worker that has done its work and finds more at once had a
-//! queue before it. More threads help where these wait for something, and not where they compute.
+//! queue before it. More threads help where these wait for something, and not where they compute or
+//! wait for a lock.
 //!
 //! The threads of a pool are those that run its loop. One that hands work to a pool, or waits for
 //! its results, is none, nor is a process of a pool of processes.
@@ -51,7 +52,11 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     let pool = pools.max_by(|a, b| {
         b.waits_for_results().cmp(&a.waits_for_results()).then(a.known_s.total_cmp(&b.known_s))
     })?;
-    Some(if pool.computes { pool.busy(sight) } else { pool.exhausted(sight) })
+    Some(match pool.worst.off.what {
+        _ if pool.computes => pool.busy(sight),
+        What::Lock => pool.at_lock(sight),
+        _ => pool.exhausted(sight),
+    })
 }
 
 struct Pool<'a> {
@@ -154,6 +159,30 @@ impl<'a> Pool<'a> {
             ),
             evidence,
         })
+    }
+
+    /// Its threads wait for a lock: more of them would do so, too.
+    fn at_lock(&self, sight: &Sight) -> Advice {
+        let text = format!(
+            "{} waits for a lock: {}; more threads would wait for it, too",
+            self.name(sight),
+            self.did()
+        );
+        sight.not_the_gil(
+            Cause::Lock,
+            &self.threads,
+            Told {
+                text,
+                frame: line(self.worst.off).cloned(),
+                code: None,
+                sure: Sure::Medium,
+                because:
+                    "these threads rarely waited for work; the trace does not show which thread \
+                      held the lock"
+                        .to_owned(),
+                evidence: self.evidence(sight),
+            },
+        )
     }
 
     /// Whether its threads mostly wait for what others work on.

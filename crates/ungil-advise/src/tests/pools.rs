@@ -32,6 +32,20 @@ fn a_pool_with_a_thread_that_waits_for_work_is_not_exhausted() {
     assert_eq!(causes, [Some(Cause::Network)]);
 }
 
+#[test]
+fn a_pool_of_which_all_threads_wait_for_a_lock_is_not_told_to_get_more_of_them() {
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    let stack = ["add app.py", "run ~concurrent/futures/thread.py", WORKER];
+    (1..3).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &stack));
+    let told = story.end(1_510 * MS);
+    let [advice] = &told.advised.advice[..] else { panic!("{:?}", texts(&told)) };
+    assert_eq!((advice.cause, &advice.action.code), (Some(Cause::Lock), &None));
+    let begins = "it is not the GIL: the pool pool waits for a lock: its 2 threads never waited for \
+                  work in 3.02 s, summed over them; instead they waited for a lock (futex) at add";
+    assert!(advice.text.starts_with(begins), "{}", advice.text);
+    assert!(advice.text.contains("; more threads would wait for it, too; "), "{}", advice.text);
+}
+
 /// What is written for more threads of a pool of two, of which these are the outermost frames.
 fn more_threads(command: &str, names: &[&'static str; 2], begin: &[&str]) -> String {
     let names = [&["MainThread"], &names[..]].concat();

@@ -83,11 +83,12 @@ const IDLE: [(&str, &str); 29] = [
 ];
 /// The same of functions in whose thread other things may be done, too: what sleeps there has to be
 /// the function itself, and not what it calls. Most of them look now and then.
-const LOOKERS: [(&str, &str); 18] = [
+const LOOKERS: [(&str, &str); 19] = [
     ("gunicorn/workers/gthread.py", "wait_for_and_dispatch_events"),
     ("gunicorn/workers/gthread.py", "run"),
     ("gunicorn/workers/sync.py", "wait"),
     ("gunicorn/arbiter.py", "sleep"),
+    ("gunicorn/arbiter.py", "stop"),
     ("dramatiq/worker.py", "run"),
     ("dramatiq/middleware/time_limit.py", "run"),
     ("dramatiq/cli.py", "worker_process"),
