@@ -30,7 +30,7 @@ const STARTERS: [&str; 2] = ["threading.py", "concurrent/futures/thread.py"];
 const IN_LOOP: Option<&str> = Some("inside the running loop");
 
 /// From the sources of each.
-const POOLS: [Known; 10] = [
+const POOLS: [Known; 11] = [
     Known {
         begins_in: "anyio/_backends/_asyncio.py",
         names: Names::Only("AnyIO worker thread"),
@@ -77,6 +77,12 @@ const POOLS: [Known; 10] = [
         begins_in: "huey/consumer.py",
         names: Names::Under("Worker-", &["huey_consumer"]),
         line: "huey_consumer --workers {n}",
+        place: None,
+    },
+    Known {
+        begins_in: "apscheduler/executors/base.py",
+        names: Names::Any,
+        line: "apscheduler.executors.pool.ThreadPoolExecutor({n})",
         place: None,
     },
     Known {

@@ -131,6 +131,28 @@ fn a_thread_that_rests_all_the_time_is_told_after_one_that_works() {
     assert!(texts(&told)[1].contains("slept (clock_nanosleep) at <module>"), "{:?}", texts(&told));
 }
 
+#[test]
+fn a_thread_that_naps_for_moments_and_hardly_runs_does_not_compute() {
+    let causes = |ran_ns| {
+        let mut story = Story::of(&["MainThread"]);
+        for round in 0..10 {
+            let at_ns = round * 151 * MS;
+            story.acquire(at_ns, 0);
+            story.release(at_ns + MS / 2, 0);
+            // Of a nap that is as short as a look, no line is known.
+            let stack: &[&str] = if round < 4 { &[] } else { &["main app.py"] };
+            let call = if round < 4 { "clock_nanosleep" } else { "computing" };
+            story.off(at_ns + 75 * MS, 0, (call, ""), stack);
+        }
+        story.acquire(1_510 * MS, 0);
+        story.ran(0, ran_ns);
+        let told = story.end(1_520 * MS);
+        told.advised.advice.iter().map(|it| it.cause).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(100 * MS), [Some(Cause::Unknown)]);
+    assert_eq!(causes(600 * MS), [Some(Cause::Computing)]);
+}
+
 /// A thread of a package that sleeps, beside one that does this.
 fn beside_a_housekeeper(call: (&str, &str), stack: &[&str]) -> Told {
     let mut story = Story::of(&["MainThread", "reaper"]);
