@@ -66,7 +66,7 @@ def test_to_swap_the_sides_swaps_better_and_worse(before: list[float], after: li
 
 
 def naive_noise(smaller: list[float], larger: list[float]) -> float:
-    """How far the parts of the two runs are from their means, towards each other, by the document."""
+    """How far the parts of two runs are from their means, towards each other, by the document."""
     noise = 0.0
     for parts, sign in ((smaller, 1), (larger, -1)):
         work = list(parts)
