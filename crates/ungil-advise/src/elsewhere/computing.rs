@@ -117,12 +117,19 @@ fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -
     sight.not_the_gil(Cause::BlockedEventLoop, &[thread], told)
 }
 
-/// What to write instead. A thread would share the GIL with the loop, so a process is better.
+/// What to write instead. A thread would share the GIL with the loop, so a process is better. How to
+/// wait for one in a greenlet depends on what the program has patched.
 fn code(it: &EventLoop) -> Option<&'static str> {
     if it.by.contains("/trio/") {
         return Some(
             "await anyio.to_process.run_sync(function, *arguments)  # another process; a thread would \
              share the GIL with the loop",
+        );
+    }
+    if it.by.contains("/twisted/") {
+        return Some(
+            "await deferToThread(processes.submit(function, ...).result)  \
+             # processes = ProcessPoolExecutor(); the thread only waits",
         );
     }
     if it.by.contains("/gevent/") {

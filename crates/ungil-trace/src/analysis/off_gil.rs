@@ -272,6 +272,7 @@ pub(super) fn is_loop(frame: &Frame) -> bool {
         || of("asyncio/runners.py", &["run"])
         || of("trio/_core/_run.py", &["unrolled_run"])
         || of("gevent/hub.py", &["run"])
+        || of("twisted/internet/base.py", &["mainLoop"])
         || (frame.file.contains("/uvloop/") && name(frame) == "run")
 }
 

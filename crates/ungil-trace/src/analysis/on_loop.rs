@@ -49,11 +49,11 @@ impl OnLoop {
             return;
         }
         let inner = frames.iter().position(is_loop);
+        let inner = inner.or_else(|| self.is_greenlet(frames).then_some(frames.len()));
         if let Some(inner) = inner
             && self.by.is_none()
         {
-            let by = Frame { line: 0, ..frames[inner].clone() };
-            self.by = Some(line_of(&by));
+            self.by = frames.get(inner).map(|by| line_of(&Frame { line: 0, ..by.clone() }));
         }
         // What a server imports before it serves is done once, and keeps nobody waiting.
         let inner = inner.filter(|inner| !frames[..*inner].iter().any(imports));
@@ -75,6 +75,14 @@ impl OnLoop {
                 self.functions.add(0, frames[..1].iter());
             }
         }
+    }
+
+    /// Whether it is the stack of a greenlet of gevent. The hub, which runs them, is none of its
+    /// callers: the thread was seen in that before. The first greenlet is the program itself.
+    fn is_greenlet(&self, frames: &[Frame]) -> bool {
+        let has_hub = self.by.as_ref().is_some_and(|by| by.contains("/gevent/hub.py"));
+        let outermost = frames.last().filter(|_| has_hub);
+        outermost.is_some_and(|it| it.function != "<module>" && !it.file.ends_with("/threading.py"))
     }
 
     /// A long hold is over, in which the thread ran for so long.

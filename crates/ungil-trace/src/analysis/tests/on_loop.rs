@@ -28,9 +28,13 @@ impl Scenario {
 
     /// A loop without anything to do is looked at.
     fn polls(&mut self, at_ns: u64) {
-        let doing = Doing::Off { stands_for_ns: MS, call: "epoll_wait".into(), on: String::new() };
         let select = ("EpollSelector.select", "/usr/lib/python3.11/selectors.py");
-        self.looks(at_ns, 0, doing, &[select, BASE, ("<module>", "app.py")]);
+        self.polls_in(at_ns, &[select, BASE, ("<module>", "app.py")]);
+    }
+
+    fn polls_in(&mut self, at_ns: u64, stack: &[(&str, &str)]) {
+        let doing = Doing::Off { stands_for_ns: MS, call: "epoll_wait".into(), on: String::new() };
+        self.looks(at_ns, 0, doing, stack);
     }
 }
 
@@ -138,4 +142,22 @@ fn where_no_function_of_the_users_own_is_on_the_loop_the_innermost_one_is_told()
     let report = scenario.end(60 * MS);
     let [only] = &event_loop(&report).unwrap().functions[..] else { panic!("{report:?}") };
     assert_eq!(only.function, "parse (/x/site-packages/parsel/selector.py)");
+}
+
+#[test]
+fn greenlets_are_on_the_loop_of_a_thread_that_was_seen_in_the_hub_and_the_program_itself_is_not() {
+    let looks = |hub: &str, outermost: &str| {
+        let mut scenario = Scenario::new(1);
+        scenario.hold(0, MS, 0);
+        scenario.polls_in(10 * MS, &[("Hub.run", hub)]);
+        scenario.acquire(100 * MS, 0);
+        scenario.holds_in(120 * MS, 0, 0, &[("tokenise", "app.py"), (outermost, "app.py")]);
+        scenario.release(200 * MS, 0);
+        let report = scenario.end(201 * MS);
+        event_loop(&report).map(|it| (it.looks, it.holds))
+    };
+    let hub = "/x/site-packages/gevent/hub.py";
+    assert_eq!(looks(hub, "handle"), Some((1, 1)));
+    assert_eq!(looks(hub, "<module>"), Some((0, 0)));
+    assert_eq!(looks("/x/site-packages/eventlet/hubs/hub.py", "handle"), None);
 }
