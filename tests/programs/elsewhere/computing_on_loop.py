@@ -1,4 +1,4 @@
-"""A server and its client on one event loop, and a handler that computes; or the same without a loop."""
+"""A server and its client on one event loop, with a handler that computes; or no loop at all."""
 
 import asyncio
 import sys

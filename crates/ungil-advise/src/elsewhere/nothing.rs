@@ -102,8 +102,8 @@ fn confidence(report: &Report, recorded: bool) -> Confidence {
 fn computed(report: &Report) -> Option<String> {
     let (name, it) = Sight::all(report).find_map(|sight| computing::unknown(&sight))?;
     Some(format!(
-        "{} wait was recorded; the event loop of thread {name} was blocked by what it computed, {}, \
-         and looks did not find in which line",
+        "{} wait was recorded; callbacks of the event loop of thread {name} computed {}, and \
+         looks did not find in which line",
         every(report),
         computing::how_long(it),
     ))

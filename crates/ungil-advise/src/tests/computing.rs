@@ -75,8 +75,8 @@ fn few_looks_are_medium_sure_and_next_to_none_name_no_line_unless_a_hold_was_slo
     assert_eq!(advice.confidence.level, Sure::Medium);
     assert!(
         advice.confidence.because.contains(
-            "the event loop of thread MainThread was blocked by what it computed, for 1.1 s in 20 \
-             holds, the longest 55 ms, and looks did not find in which line"
+            "callbacks of the event loop of thread MainThread computed for 1.1 s in 20 holds, the \
+             longest 55 ms, and looks did not find in which line"
         ),
         "{}",
         advice.confidence.because
