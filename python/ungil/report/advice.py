@@ -101,7 +101,7 @@ def _with_range(advice: Advice) -> str:
 
 
 def _range(gain: Gain) -> str:
-    """The range, in the unit that has the fewest digits, as the sentence before it says a length."""
+    """The range, in the unit that has the fewest digits, as a sentence says a length."""
     low, high, unit = gain["low"], gain["high"], UNITS.get(gain["unit"], "")
     after = ""
     if gain["unit"] == "s/s":

@@ -59,7 +59,8 @@ export function adviceSection(summary: Summary): HTMLElement {
     },
     `Show ${items.length - FEW} more`,
   );
-  const order = "by predicted gain, in thirds; of the cures in one third, the one with the least effort first";
+  const order =
+    "by predicted gain, in thirds; of the cures in one third, the one with the least effort first";
   if (items.length > 1) heading.append(" ", element("span", { class: "quiet" }, order));
   return element("section", place, heading, list, isLong && more, rejected(advised.rejected));
 }

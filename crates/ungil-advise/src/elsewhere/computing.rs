@@ -128,7 +128,7 @@ fn code(it: &EventLoop) -> Option<&'static str> {
     }
     if it.by.contains("/twisted/") {
         return Some(
-            "await deferToThread(processes.submit(function, ...).result)  \
+            "await deferToThread(processes.submit(function, *arguments).result)  \
              # processes = ProcessPoolExecutor(); the thread only waits",
         );
     }

@@ -88,19 +88,21 @@ fn code(off: &OffGil) -> &'static str {
     match off.what {
         What::Sleep if is_trio => "await trio.sleep(seconds)  # instead of time.sleep(seconds)",
         What::Lock if is_trio => {
-            "async with trio.Lock(): ...  # or: await trio.to_thread.run_sync(function, ...)"
+            "async with trio.Lock(): ...  # or: await trio.to_thread.run_sync(function, *arguments)"
         }
         What::Thread if is_trio => {
-            "await trio.to_thread.run_sync(function, ...)  # or: ...run_sync(future.result)"
+            "await trio.to_thread.run_sync(function, *arguments)  # or: ...run_sync(future.result)"
         }
-        _ if is_trio => "await trio.to_thread.run_sync(function, ...)  # or use a library for trio",
+        _ if is_trio => {
+            "await trio.to_thread.run_sync(function, *arguments)  # or use a library for trio"
+        }
         What::Sleep => "await asyncio.sleep(seconds)  # instead of time.sleep(seconds)",
         What::Thread => {
-            "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, ...)"
+            "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, *arguments)"
         }
         What::Lock => {
-            "async with asyncio.Lock(): ...  # or: await asyncio.to_thread(function, ...)"
+            "async with asyncio.Lock(): ...  # or: await asyncio.to_thread(function, *arguments)"
         }
-        _ => "await asyncio.to_thread(function, ...)  # or use a library for asyncio",
+        _ => "await asyncio.to_thread(function, *arguments)  # or use a library for asyncio",
     }
 }
