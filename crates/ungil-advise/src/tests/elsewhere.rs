@@ -111,7 +111,8 @@ fn a_loop_that_waits_for_the_result_of_a_thread_is_told_to_await_that_and_no_loc
         first(&story.end(1_600 * MS)).action.code.clone().unwrap()
     };
     let result = ["Condition.wait ~threading.py", "Future.result ~concurrent/futures/_base.py"];
-    let line = "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, *arguments)";
+    let line =
+        "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, *arguments)";
     assert_eq!(code(&result), line);
     assert!(code(&[]).starts_with("async with asyncio.Lock()"));
 }
