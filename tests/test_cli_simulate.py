@@ -127,6 +127,14 @@ def test_twice_as_many_threads_are_twice_as_many_rows(trace: Path) -> None:
     assert len(rows) == 3
 
 
+def test_where_nobody_waited_there_is_nothing_to_gain(tmp_path: Path) -> None:
+    file = tmp_path / "alone.pftrace"
+    assert ungil("trace", "-q", "-o", file, "-c", "sum(range(1_000_000))").returncode == 0
+    said = ungil("simulate", file).stdout
+    assert "No thread waited for this GIL in the recording" in said
+    assert "The ranges include" not in said
+
+
 def test_names_of_threads_cannot_command_the_terminal(trace: Path) -> None:
     done = ungil("simulate", trace, "--policy", "fair")
     assert done.returncode == 0, done.stderr

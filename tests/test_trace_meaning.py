@@ -180,7 +180,8 @@ def test_a_thread_that_blocks_beside_one_that_computes_is_in_a_convoy(
     convoy = recording.finding("convoy")
     assert convoy["threads"][0] == recording.thread("io")["tid"]
     assert convoy["culprits"] == [recording.thread("cpu")["tid"]]
-    assert convoy["calls"] == times
+    # To wait for the end may be one more.
+    assert convoy["calls"] - times in {0, 1}
     # The computing thread holds whenever the other comes back, and until it is asked to let go,
     # except when the machine under test is so busy that it did not run meanwhile.
     assert convoy["late"] > times / 2

@@ -124,7 +124,8 @@ class Site:
         waited = sum(hold.get("waited_s", 0.0) for hold in self.holds)
         waiters = max(hold.get("waiters_max", 0) for hold in self.holds)
         if waited > 0:
-            facts.append(f"{_waiters(waiters, len(self.holds))} waited {duration(waited)}")
+            in_all = " in all" if len(self.holds) > 1 else ""
+            facts.append(f"{_waiters(waiters, len(self.holds))} waited {duration(waited)}{in_all}")
         return facts
 
 
@@ -156,8 +157,8 @@ def holds_section(gil: Gil, names: Names, few: int, width: int) -> list[Renderab
     for site in shown:
         longest = duration(site.holds[0]["duration_ms"] / 1e3)
         place = site.place()
+        place.append(_parts(site.holds[0]), "not bold dim")
         place.append("".join(f"; {fact}" for fact in site.facts()), "not bold")
-        place.append(_parts(site.holds[0]), "dim")
         grid.add_row(Text(longest), Text(fitted[site.thread]), place)
     lines: list[RenderableType] = [Text(), Text("Longest holds", style="bold"), grid]
     if len(sites) > few:
@@ -173,7 +174,7 @@ def _parts(hold: LongHold) -> str:
         return ""
     ran = f"ran {duration(cpu_ms / 1e3)}"
     if not_run_ms is None:
-        return f" ({ran})"
+        return f"; {ran}"
     stopped_ms = hold.get("stopped_ms", 0.0)
     slept_ms = hold["duration_ms"] - cpu_ms - not_run_ms - stopped_ms
     parts = {"not run": not_run_ms, "stopped by ungil": stopped_ms, "slept": slept_ms}
@@ -182,7 +183,7 @@ def _parts(hold: LongHold) -> str:
         for what, ms in parts.items()
         if ms > (1 - RUNS) * hold["duration_ms"]
     ]
-    return f" ({', '.join([ran, *told])})"
+    return f"; {', '.join([ran, *told])}"
 
 
 def _native_name(native: Native) -> str:

@@ -19,9 +19,9 @@ const HARDLY: f64 = 0.2;
 /// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
 pub const RAN: f64 = 0.8;
 
-/// The worst line of each cause that matters, worst first, and last those at which threads rest; `told` are lines of which was told
-/// already. `has_children` says that the process has started others that compute: to wait for a
-/// process is to wait for those then.
+/// The worst line of each cause that matters, worst first, and last those at which threads rest.
+/// `told` are lines of which was told already. `has_children` says that the process has started others
+/// that compute: to wait for a process is to wait for those then.
 pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
     lines(sight, told, has_children, |thread| !keeps_house(sight, thread))
 }

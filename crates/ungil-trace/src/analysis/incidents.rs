@@ -15,8 +15,10 @@ pub(super) struct Key {
     pub(super) pid: Option<u32>,
     gil: Option<u8>,
     kind: std::mem::Discriminant<Evidence>,
-    /// Native code is told of by thread.
+    /// Native code is told of by thread, or by its line if several threads were there: a server may
+    /// have others in the next window.
     thread: Option<u32>,
+    line: Option<String>,
 }
 
 /// Something wrong in a window.
@@ -31,13 +33,15 @@ pub(super) struct Incident {
 
 impl Key {
     pub(super) fn of(finding: &Finding) -> Self {
-        let is_native = matches!(finding.evidence, Evidence::NativeHold { .. });
-        Self {
-            pid: finding.pid,
-            gil: finding.gil,
-            kind: std::mem::discriminant(&finding.evidence),
-            thread: finding.threads.first().copied().filter(|_| is_native),
-        }
+        let (thread, line) = match (&finding.evidence, &finding.threads[..]) {
+            (Evidence::NativeHold { frame: Some(frame), .. }, [_, _, ..]) => {
+                (None, Some(frame.clone()))
+            }
+            (Evidence::NativeHold { .. }, threads) => (threads.first().copied(), None),
+            _ => (None, None),
+        };
+        let kind = std::mem::discriminant(&finding.evidence);
+        Self { pid: finding.pid, gil: finding.gil, kind, thread, line }
     }
 
     pub(super) fn is_same_gil(&self, other: &Self) -> bool {

@@ -21,6 +21,8 @@ ROWS = 20
 NAME_WIDTH = 28
 RULES_WIDTH = 16
 """What the names of rules get at least, a third of the screen otherwise; then they are folded."""
+FAR = 1.25
+"""A simulation that uses the GIL for so much longer than the recording, or shorter, says so."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,15 @@ def _worth(answer: Answer) -> str:
     """How well the simulation tells what was recorded."""
     recorded, reproduced = answer["recorded"]["waits"], answer["reproduced"]["waits"]
     under = _named(answer["recorded_under"])
+    if not recorded["count"]:
+        return "No thread waited for this GIL in the recording: other rules have nothing to gain."
+    uses, used = (answer[which]["held_share"] for which in ("reproduced", "recorded"))
+    also = ""
+    if max(uses, used) > FAR * min(uses, used):
+        also = f" It uses the GIL for {share(uses, 1)} of the time (recorded {share(used, 1)})."
     return (
         f"For {under}, as recorded, the simulation gives waits of p50 "
         f"{_time(reproduced['p50_us'])} (recorded {_time(recorded['p50_us'])}) and p99 "
         f"{_time(reproduced['p99_us'])} (recorded {_time(recorded['p99_us'])}). The ranges include "
-        "that error."
+        f"that error.{also}"
     )

@@ -105,6 +105,28 @@ fn the_worst_of_several_incidents_is_named() {
 }
 
 #[test]
+fn a_line_that_other_threads_of_a_server_come_to_later_is_one_finding() {
+    let mut scenario = Scenario::new(21);
+    // Each request has a thread of its own, and collects twice.
+    for (from_s, requests) in [(0, 0..10), (20, 10..20)] {
+        for (turn, keeps) in (0..20).zip(requests.flat_map(|thread| [thread, thread])) {
+            let at = from_s * SECOND + turn * 200 * MS;
+            scenario.acquire(at, keeps);
+            scenario.wait(at + MS, 20);
+            scenario.ask(at + 6 * MS, 20);
+            scenario.stack(at + 20 * MS, keeps, "collect");
+            scenario.forced(at + 90 * MS, keeps);
+            scenario.hold(at + 90 * MS, at + 100 * MS, 20);
+        }
+    }
+    let report = scenario.end(24 * SECOND);
+    let is_native = |it: &&Finding| matches!(it.evidence, Evidence::NativeHold { .. });
+    let native: Vec<_> = report.findings.iter().filter(is_native).collect();
+    assert_eq!(native.len(), 1, "{:?}", report.findings);
+    assert!(native[0].threads.len() >= 10);
+}
+
+#[test]
 fn what_cost_most_in_one_window_is_told_of_that_window() {
     // After 40 s alone the run is so short that it shows the misery as well.
     let mut scenario = Scenario::new(1);
