@@ -109,7 +109,7 @@ def test_what_is_missed_while_ungil_is_held_up_is_counted(tmp_path: Path, python
     if python.version >= (3, 0):
         check_releases(releases(reader), reader["forced"], times + 1)
     assert reader["holds"]["count"] == releases(reader)
-    # On a busy machine the main thread asks for so long whether ungil has stopped that it loses some.
+    # On a busy machine the main thread asks for long whether ungil has stopped: it loses some, too.
     lost = [it["lost_events"] for it in recording.gil["threads"]]
     assert sum(lost) == recording.report["lost_events"]
     assert reader["lost_events"] >= 2 * times - ring

@@ -3,6 +3,7 @@
 //! A call alone does not tell: a worker without work and a thread that wants a lock sleep in the
 //! same one (`futex`). The innermost frames do, as long as they are code of Python's own.
 
+use super::functions::is_users;
 use crate::record::{Frame, NO_DESCRIPTOR};
 use crate::report::What;
 
@@ -300,10 +301,6 @@ fn leaves_loop(frames: &[Frame]) -> bool {
 /// The name of a frame's function: from 3.11 on frames have qualified names (`Future.result`).
 fn name(frame: &Frame) -> &str {
     frame.function.rsplit('.').next().unwrap_or_default()
-}
-
-fn is_users(frame: &Frame) -> bool {
-    crate::origin::Origin::of(&frame.file) == crate::origin::Origin::User
 }
 
 /// Whether a frame is in one of these functions, given as file and function.
