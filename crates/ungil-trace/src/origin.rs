@@ -50,9 +50,14 @@ impl Frame {
         Origin::of(&self.file)
     }
 
+    /// Whether it is the user's own.
+    pub fn is_of_the_user(&self) -> bool {
+        self.origin() == Origin::User
+    }
+
     /// The innermost of these frames that is the user's own.
     pub fn innermost_of_the_user(frames: &[Self]) -> Option<&Self> {
-        frames.iter().find(|frame| frame.origin() == Origin::User)
+        frames.iter().find(|frame| frame.is_of_the_user())
     }
 }
 

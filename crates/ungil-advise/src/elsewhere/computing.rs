@@ -1,20 +1,13 @@
 //! Code that computes for long in the thread of an event loop: nothing else of that loop runs meanwhile,
 //! although nobody waits for the GIL.
 
+use super::event_loop::{LEAST_LOOKS, LEAST_S, PART, SLOW_MS};
 use super::sight::{Sight, Told};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::short;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{ComputedIn, EventLoop};
 
-/// From this length on asyncio itself calls a callback slow (`loop.slow_callback_duration`).
-const SLOW_MS: f64 = 100.0;
-/// Shorter holds count if they take this part (of 1) of the thread's life,
-const PART: f64 = 0.05;
-/// so much in all,
-const LEAST_S: f64 = 0.05;
-/// and so many looks found the thread there.
-const LEAST_LOOKS: u64 = 3;
 /// So many looks tell for sure in which function most of that was.
 const SURE_LOOKS: u64 = 10;
 /// A function is where it computed if so much (of 1) of what was seen was there.

@@ -7,13 +7,13 @@ use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
 
 /// From this length on asyncio itself calls a callback slow (`loop.slow_callback_duration`).
-const SLOW_MS: f64 = 100.0;
+pub(super) const SLOW_MS: f64 = 100.0;
 /// Shorter ones count if they take this part (of 1) of the time,
-const PART: f64 = 0.05;
+pub(super) const PART: f64 = 0.05;
 /// so much in all,
-const LEAST_S: f64 = 0.05;
+pub(super) const LEAST_S: f64 = 0.05;
 /// and so many looks found the thread there: one may stand for many gaps in which it did other things.
-const LEAST_LOOKS: u64 = 3;
+pub(super) const LEAST_LOOKS: u64 = 3;
 
 /// Lines told at most.
 const TOLD: usize = 2;

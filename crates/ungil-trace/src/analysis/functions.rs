@@ -2,7 +2,6 @@
 //! grow with the trace.
 
 use super::samples::line_of;
-use crate::origin::Origin;
 use crate::record::Frame;
 use crate::report::{ComputedIn, HeldIn};
 use std::cmp::Reverse;
@@ -134,9 +133,4 @@ impl Function {
             frame: self.line(),
         }
     }
-}
-
-/// Whether it is a frame of the user's own code.
-pub(super) fn is_users(frame: &Frame) -> bool {
-    frame.origin() == Origin::User
 }

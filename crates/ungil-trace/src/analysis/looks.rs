@@ -5,7 +5,7 @@
 //! the look shows one moment of that. Of shorter gaps there are samples; how long all of them were is
 //! known ([`ShortGaps`]).
 
-use super::functions::{Functions, is_users};
+use super::functions::Functions;
 use super::length::{Sum, seconds};
 use super::off_gil::what;
 use super::on_loop::OnLoop;
@@ -68,7 +68,7 @@ impl Looks {
         match doing {
             Doing::Held { waiters: 0 } => {}
             Doing::Held { waiters } => {
-                self.held.add(*waiters, frames.iter().filter(|frame| is_users(frame)));
+                self.held.add(*waiters, frames.iter().filter(|frame| frame.is_of_the_user()));
             }
             Doing::Off { stands_for_ns, call, on } => self.off(*stands_for_ns, call, on, frames),
         }
@@ -121,7 +121,7 @@ impl Looks {
     fn off(&mut self, stands_for_ns: u64, call: &str, on: &str, frames: &[Frame]) {
         let (what, on_event_loop) = what(call, on, frames);
         let innermost = frames.first().map(line_of);
-        let users = frames.iter().find(|frame| is_users(frame)).map(line_of);
+        let users = Frame::innermost_of_the_user(frames).map(line_of);
         let is_it = |place: &Place| {
             (place.what, place.on_event_loop) == (what, on_event_loop)
                 && (place.call == call && place.on == on)

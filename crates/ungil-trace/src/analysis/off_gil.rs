@@ -3,7 +3,6 @@
 //! A call alone does not tell: a worker without work and a thread that wants a lock sleep in the
 //! same one (`futex`). The innermost frames do, as long as they are code of Python's own.
 
-use super::functions::is_users;
 use crate::record::{Frame, NO_DESCRIPTOR};
 use crate::report::What;
 
@@ -227,7 +226,7 @@ fn of_call(call: &str, on: &str) -> What {
 /// A poll whose descriptors are not known: a socket with a timeout polls inside `socket.py` or
 /// `ssl.py`; a selector that a server loops over has nothing to do.
 fn of_poll(frames: &[Frame]) -> What {
-    let mut stdlib = frames.iter().take_while(|frame| !is_users(frame));
+    let mut stdlib = frames.iter().take_while(|frame| !frame.is_of_the_user());
     if waits_for_work(frames) {
         What::Idle
     } else if stdlib.any(|frame| is_file(frame, "socket.py") || is_file(frame, "ssl.py")) {
@@ -241,12 +240,12 @@ fn of_poll(frames: &[Frame]) -> What {
 
 /// Whether the innermost frames, up to the user's own code, are those of a worker without work.
 fn waits_for_work(frames: &[Frame]) -> bool {
-    frames.iter().take_while(|frame| !is_users(frame)).any(|frame| is_one_of(frame, &IDLE))
+    frames.iter().take_while(|frame| !frame.is_of_the_user()).any(|frame| is_one_of(frame, &IDLE))
 }
 
 /// Whether the innermost frames, up to the user's own code, are those of a worker that takes work.
 fn takes_work(frames: &[Frame]) -> bool {
-    frames.iter().take_while(|frame| !is_users(frame)).any(|frame| is_one_of(frame, &TAKERS))
+    frames.iter().take_while(|frame| !frame.is_of_the_user()).any(|frame| is_one_of(frame, &TAKERS))
 }
 
 /// Whether a function of a package sleeps itself until there may be something to do.

@@ -4,7 +4,7 @@
 //! A look says of one long hold whether it was a callback's. Of those that no look found, the last
 //! look before says it: a thread whose loop runs does nothing else.
 
-use super::functions::{Functions, is_users};
+use super::functions::Functions;
 use super::length::{Sum, seconds};
 use super::off_gil::is_loop;
 use super::samples::line_of;
@@ -69,8 +69,8 @@ impl OnLoop {
         if let Some(inner) = inner.filter(|_| waiters == 0) {
             self.looks += 1;
             let called = &frames[..inner];
-            if called.iter().any(is_users) {
-                self.functions.add(0, called.iter().filter(|frame| is_users(frame)));
+            if called.iter().any(Frame::is_of_the_user) {
+                self.functions.add(0, called.iter().filter(|frame| frame.is_of_the_user()));
             } else {
                 self.functions.add(0, frames[..1].iter());
             }

@@ -2,7 +2,6 @@
 //! GIL.
 
 use super::table::{Packed, pack};
-use crate::origin::Origin;
 use crate::record::{Frame, NativeFrame};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -82,7 +81,7 @@ impl Stacks {
             })
             .collect();
         let frames = frames.iter().take(FRAMES).map(|frame| {
-            let is_users = frame.origin() == Origin::User;
+            let is_users = frame.is_of_the_user();
             let function = strings.of(cut(&frame.function));
             let file = strings.of(cut(&frame.file));
             rows.of((function, file, frame.line, 0, 0, u8::from(is_users)))
