@@ -46,6 +46,19 @@ async def until(pilot: Pilot[None], is_so: Callable[[], bool]) -> None:
         await pilot.pause(0.02)
 
 
+async def until_seen(pilot: Pilot[None], is_so: Callable[[list[str]], bool]) -> list[str]:
+    """The lines of the first screen of which something is so."""
+    while not is_so(seen := lines(pilot)):
+        assert pilot.app.is_running, "the application has ended"
+        await pilot.pause(0.02)
+    return seen
+
+
+def is_blame(line: str) -> bool:
+    """Whether the taker is blamed for waits of the victim."""
+    return line.lstrip().startswith("taker ") and " by victim" in line
+
+
 def lines(pilot: Pilot[None]) -> list[str]:
     """What is on the screen, line by line."""
     return [
@@ -70,9 +83,11 @@ def test_at_80_by_24_everything_that_matters_is_there(start: Start) -> None:
     pid = running(start, "taking")
 
     async def drive(pilot: Pilot[None], screen: ThreadsScreen) -> None:
-        # At some moment it is held, and somebody waits.
-        await until(pilot, lambda: "taker holds it, for" in text(screen, "#holder"))
-        seen = lines(pilot)
+        # At some moment it is held, and a wait for it has been seen to its end.
+        seen = await until_seen(
+            pilot,
+            lambda seen: "taker holds it, for" in " ".join(seen) and any(map(is_blame, seen[12:])),
+        )
         assert len(seen) == SIZE[1]
         assert seen[0].startswith(f" ungil top  {pid}  python")
         assert " looked_at.py taking " in seen[0]
@@ -86,9 +101,6 @@ def test_at_80_by_24_everything_that_matters_is_there(start: Start) -> None:
         assert "● taker" in taker
         assert "%" in taker
         assert "looked_at.py:" in taker
-        assert any(
-            line.lstrip().startswith("taker ") and " by victim" in line for line in seen[12:]
-        )
         for key in ("Pause", "Sort", "Filter", "Policy", "Faster", "Slower", "Quit"):
             assert key in seen[-1]
 
@@ -98,7 +110,7 @@ def test_at_80_by_24_everything_that_matters_is_there(start: Start) -> None:
 
 def test_threads_are_sorted_by_one_column_after_the_other(start: Start) -> None:
     async def drive(pilot: Pilot[None], screen: ThreadsScreen) -> None:
-        assert names(screen)[0] == "taker"
+        await until(pilot, lambda: names(screen)[0] == "taker")
         await pilot.press("s")
         assert lines(pilot)[0].endswith("by time waited  every 0.1 s")
         await until(pilot, lambda: names(screen)[0] == "victim")
