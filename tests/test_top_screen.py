@@ -122,6 +122,18 @@ def test_threads_are_sorted_by_one_column_after_the_other(start: Start) -> None:
     driven(running(start, "taking"), drive)
 
 
+def test_long_names_are_cut_so_that_threads_of_a_pool_are_told_apart(start: Start) -> None:
+    async def drive(pilot: Pilot[None], screen: ThreadsScreen) -> None:
+        def pool() -> list[str]:
+            return [name for name in names(screen) if name.startswith("Thread")]
+
+        await until(pilot, lambda: len(pool()) == 6)
+        assert all("…" in name for name in pool())
+        assert {name[-2:] for name in pool()} == {f"_{number}" for number in range(6)}
+
+    driven(running(start, "crowd"), drive)
+
+
 def test_a_part_of_a_name_filters_and_escape_takes_that_back(start: Start) -> None:
     async def drive(pilot: Pilot[None], screen: ThreadsScreen) -> None:
         await pilot.press("slash", *"VIC")

@@ -3,7 +3,7 @@
 hog       one thread keeps the GIL in native code for ten minutes, another waits for it, one sleeps
 taking    the same, in holds of 200 ms with a pause of 50 ms after each
 computing two threads compute in pure Python, one sleeps
-crowd     six threads compute in pure Python
+crowd     six threads with the names of a pool compute in pure Python
 idle      one thread sleeps, the main thread reads
 single    the only thread computes
 forked    a child computes in two threads, and so does its parent
@@ -75,7 +75,7 @@ elif kind == "computing":
     start(compute, "second")
 elif kind == "crowd":
     for number in range(6):
-        start(compute, "computer-%d" % number)
+        start(compute, "ThreadPoolExecutor-0_%d" % number)
 elif kind in ("hog", "taking"):
     start(want, "victim")
 ready()

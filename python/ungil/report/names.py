@@ -7,7 +7,7 @@ the end (`ThreadPoolExecutor-0_3`), so the end is kept as well as the beginning.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from unicodedata import category
 
 from rich.cells import cell_len
@@ -62,7 +62,7 @@ class Names:
         names = list(dict.fromkeys(names))
         cut = {name: name for name in names}
         for cells in range(width, max(width, widest or 0) + 1):
-            cut = _best_cut(names, cells)
+            cut = told_apart(names, cells)
             if not _alike(cut):
                 return cut
         for name in _alike(cut):
@@ -77,8 +77,8 @@ def _alike(cut: dict[str, str]) -> list[str]:
     return [name for name, text in cut.items() if shown[text] > 1]
 
 
-def _best_cut(names: list[str], cells: int) -> dict[str, str]:
-    """All names in at most `cells`, their ends as long as tells most of them apart."""
+def told_apart(names: Collection[str], cells: int) -> dict[str, str]:
+    """Each of `names` in at most `cells`, the ends as long as tells most of them apart."""
     long = [name for name in names if cell_len(name) > cells]
     whole = {name: name for name in names if cell_len(name) <= cells}
     room = max(cells - cell_len(CUT), 0)

@@ -13,6 +13,8 @@ from ungil.formatting import duration, printable, share, tally
 
 STYLES = {"holds": "bold red", "waits": "yellow", "off": ""}
 MARKS = {"holds": "●", "waits": "◌", "off": " "}
+MARK_WIDTH = 2
+"""Of a mark, and of the space between it and the name."""
 
 
 @dataclass(frozen=True)

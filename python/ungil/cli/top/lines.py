@@ -10,6 +10,7 @@ from rich.text import Text
 from ungil.cli.live.moment import Frame
 from ungil.cli.top.figures import Blamed, Figures
 from ungil.formatting import digits, duration, plural, printable, share
+from ungil.report import names
 
 SHORTEST_BAR, LONGEST_BAR = 6, 40
 
@@ -61,7 +62,7 @@ def blame(blamed: Sequence[Blamed], width: int) -> Text:
     for it in blamed:
         place = f"  {_place(it.line)}" if it.line else ""
         victims = ", ".join(f"{printable(name)} {share(part, 1)}" for name, part in it.victims)
-        head = f"{shortened(printable(it.name), 17):<17} {share(it.waited, 1):>5}  "
+        head = f"{names.shortened(printable(it.name), 17):<17} {share(it.waited, 1):>5}  "
         room = max(10, width - len(head) - len(place) - 4)
         lines.append("\n")
         lines.append(head, "" if it.tid is not None else "dim")
@@ -72,8 +73,8 @@ def blame(blamed: Sequence[Blamed], width: int) -> Text:
 
 def command(words: Sequence[str]) -> str:
     """A command line without the folders of its program and its script."""
-    names = [it.rsplit("/", 1)[-1] or it for it in words[:2]]
-    return shlex.join([*names, *words[2:]])
+    last_parts = [it.rsplit("/", 1)[-1] or it for it in words[:2]]
+    return shlex.join([*last_parts, *words[2:]])
 
 
 def shortened(text: str, width: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.text import Text
@@ -14,13 +15,14 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from ungil.cli.top import lines
-from ungil.cli.top.columns import BY_DEFAULT, COLUMNS, SORTABLE, ordered
+from ungil.cli.top.columns import BY_DEFAULT, COLUMNS, MARK_WIDTH, SORTABLE, ordered
 from ungil.cli.top.effect import Effect
 from ungil.cli.top.figures import Figures, Row
 from ungil.cli.top.policy_screen import PolicyScreen
 from ungil.cli.top.watched import Watched
 from ungil.errors import UsageError
 from ungil.formatting import printable
+from ungil.report.names import told_apart
 
 if TYPE_CHECKING:
     from ungil.cli.top.app import Top
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 # A cell has a space on both sides.
 PADDING = 2
 NARROWEST = 14
+WIDEST_NAME = 32
 INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 BLAMED = 4
 
@@ -116,14 +119,19 @@ class ThreadsScreen(Screen[None]):
     def _make_columns(self) -> None:
         table = cast("DataTable[Text]", self.query_one(DataTable))
         table.clear(columns=True)
-        fixed = sum(it.width + PADDING for it in COLUMNS if it.width is not None)
-        rest = max(NARROWEST, self.size.width - fixed - PADDING - 1)
-        for column in COLUMNS:
-            width = column.width or rest
+        widths = self._widths()
+        for column, width in zip(COLUMNS, widths, strict=True):
             is_text = column.width is None or column is COLUMNS[0]
             title = column.title if is_text else column.title.rjust(width)
             label = Text(title, style="underline" if column is self.by else "not bold")
             table.add_column(label, width=width, key=column.title)
+
+    def _widths(self) -> list[int]:
+        """Of the columns: on a wide terminal, the names get more, and the last gets what is left."""
+        of_names = min(WIDEST_NAME, max(COLUMNS[0].width or 0, self.size.width // 6))
+        fixed = [of_names, *(it.width for it in COLUMNS[1:] if it.width is not None)]
+        left = self.size.width - sum(width + PADDING for width in fixed) - PADDING - 1
+        return [*fixed, max(NARROWEST, left)]
 
     def _show(self) -> None:
         if not self.query("#title"):
@@ -147,10 +155,12 @@ class ThreadsScreen(Screen[None]):
         key, scrolled = self._cursor(table), table.scroll_y
         rows = ordered(tuple(row for it in self.shown for row in it.rows), self.by)
         rows = [it for it in rows if self.pattern.lower() in it.name.lower()]
+        cut = told_apart({printable(it.name) for it in rows}, self._widths()[0] - MARK_WIDTH)
         with self.top.batch_update():
             table.clear()
             for row in rows:
-                table.add_row(*(column.cell(row) for column in COLUMNS), key=_key(row))
+                named = replace(row, name=cut[printable(row.name)])
+                table.add_row(*(column.cell(named) for column in COLUMNS), key=_key(row))
             places = [_key(row) for row in rows]
             if key in places:
                 table.move_cursor(row=places.index(key), scroll=False)
