@@ -162,13 +162,15 @@ impl<'a> Baseline<'a> {
         ratio.max(1.0 / ratio) - 1.0
     }
 
-    /// How sure a prediction is, before what it rests on besides.
-    pub fn confidence(&self, rests_on: Option<&str>) -> Confidence {
+    /// How sure a predicted gain is; `rests_on` is what the prediction assumes besides.
+    pub fn confidence(&self, gain: &Gain, rests_on: Option<&str>) -> Confidence {
         let error = self.error();
+        let may_be_none = gain.high >= gain.before;
         let waits = count(&self.demand.recorded, &self.victims, self.measure);
         let level = match error {
             _ if error > FAR || waits < HARDLY_ANY => Sure::Low,
-            _ if error > CLOSE || waits < FEW_WAITS || rests_on.is_some() => Sure::Medium,
+            _ if error > CLOSE || waits < FEW_WAITS => Sure::Medium,
+            _ if may_be_none || rests_on.is_some() => Sure::Medium,
             _ => Sure::High,
         };
         let few = match waits {
@@ -176,12 +178,13 @@ impl<'a> Baseline<'a> {
             ..FEW_WAITS => format!("; only {waits} such waits were recorded"),
             _ => String::new(),
         };
+        let or_none = if may_be_none { "; its range reaches what was recorded" } else { "" };
         let and = rests_on.map_or_else(String::new, |what| format!("; {what}"));
         Confidence {
             level,
             because: format!(
                 "predicted by simulation, which gives {} for the recording itself ({} was \
-                 recorded){few}{and}",
+                 recorded){few}{or_none}{and}",
                 self.told(self.simulated),
                 self.told(self.recorded),
             ),

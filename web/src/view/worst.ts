@@ -25,7 +25,10 @@ export function showWorst(place: HTMLElement, { store, summary }: Context, whole
   );
 }
 
-/** The ten seconds in which most was waited, in units; null for a run that is not longer. */
+/** Waits of less than this part of the ten seconds are nothing to look at. */
+const WORTH_A_LOOK = 0.01;
+
+/** The ten seconds in which most was waited, in units; null if the run is not longer, or if that is little. */
 export function worstTenSeconds(
   summary: Summary,
   gil: number,
@@ -40,7 +43,7 @@ export function worstTenSeconds(
     waited += value - (bucket >= buckets ? (busy.waited[bucket - buckets] as number) : 0);
     if (waited > best.waited) best = { from: Math.max(bucket - buckets + 1, 0), waited };
   });
-  if (!best.waited) return null;
+  if (best.waited < WORTH_A_LOOK * length) return null;
   const from = best.from * busy.width;
   return { from, to: Math.min(from + length, summary.end), waited: best.waited };
 }

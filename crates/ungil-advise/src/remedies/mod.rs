@@ -147,7 +147,9 @@ impl<'a> Ward<'a> {
     ) -> (Option<Gain>, Confidence) {
         let told = self.baseline.as_ref().map_err(Clone::clone).and_then(|baseline| {
             let told = baseline.try_often(&rules(baseline), first)?;
-            Ok((baseline.gain(&told, self.waited_s_per_s()), baseline.confidence(rests_on)))
+            let gain = baseline.gain(&told, self.waited_s_per_s());
+            let confidence = baseline.confidence(&gain, rests_on);
+            Ok((gain, confidence))
         });
         match told {
             Ok((gain, confidence)) => (Some(gain), confidence),

@@ -137,6 +137,25 @@ fn what_rests_on_a_few_waits_is_not_sure_and_says_so() {
     assert!(!said.contains("only"), "{said}");
 }
 
+#[test]
+fn what_may_gain_nothing_is_not_sure_and_says_so() {
+    let names = ["MainThread", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
+    let told = five_compute(&names, "python app.py").advised;
+    let all: Vec<_> = told.advice.into_iter().chain(told.rejected).collect();
+    let (unsure, sure): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|advice| advice.gain.as_ref().is_some_and(|gain| gain.high >= gain.before));
+    let reason = "; its range reaches what was recorded";
+    assert!(!unsure.is_empty() && !sure.is_empty());
+    for advice in unsure {
+        assert_ne!(advice.confidence.level, Sure::High, "{advice:?}");
+        assert!(advice.confidence.because.contains(reason), "{advice:?}");
+    }
+    for advice in sure {
+        assert!(!advice.confidence.because.contains(reason), "{advice:?}");
+    }
+}
+
 /// Five threads compute in turns, and others do nothing but to begin.
 fn five_compute(names: &[&'static str], command: &str) -> Told {
     let mut story = Story::of(names).started_by(command);
