@@ -1,5 +1,6 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
+use super::past_lock::{self, Past};
 use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
@@ -85,7 +86,17 @@ fn lines<'a>(
             && !line.naps(sight)
             && line.sum.total_s >= LEAST_S.max(PART * sight.busy_s())
     });
-    lines.into_iter().map(|line| line.advice(sight)).collect()
+    // What was done with a lock is told with the waits for it.
+    let pasts: Vec<_> = lines.iter().map(|line| line.past(sight)).collect();
+    let is_told = |line: &Line| {
+        lines.iter().zip(&pasts).any(|(lock, past)| {
+            let frame = past.as_ref().and_then(|past| past.frame);
+            frame == Some(line.frame) && line.sum.total_s <= lock.sum.total_s
+        })
+    };
+    let told: Vec<bool> = lines.iter().map(is_told).collect();
+    let untold = lines.into_iter().zip(pasts).zip(told).filter(|(_, is_told)| !is_told);
+    untold.map(|((line, past), _)| line.advice(sight, past.as_ref())).collect()
 }
 
 /// A line of Python in which threads waited.
@@ -128,7 +139,13 @@ impl<'a> Line<'a> {
         ran_s.is_some() && self.threads.iter().all(may_nap)
     }
 
-    fn advice(mut self, sight: &Sight) -> Advice {
+    /// What threads did that had got past it, if it is a wait for a lock.
+    fn past(&self, sight: &Sight<'a>) -> Option<Past<'a>> {
+        let Sum { worst, total_s, .. } = self.sum;
+        if self.cause == Cause::Lock { past_lock::find(sight, worst.off, total_s) } else { None }
+    }
+
+    fn advice(mut self, sight: &Sight, past: Option<&Past>) -> Advice {
         let Self { cause, sum: Sum { worst, total_s, gaps, samples, longest_ms }, .. } = self;
         let ran_s = self.ran_s(sight).filter(|ran_s| *ran_s < RAN * total_s);
         let what = match ran_s {
@@ -143,10 +160,11 @@ impl<'a> Line<'a> {
             _ => words::count(self.threads.len() as u64, "thread"),
         };
         let text = format!(
-            "{threads} {what} at {} for {}{}{got}",
+            "{threads} {what} at {} for {}{}{got}{}",
             at(worst.off),
             in_all(total_s, self.threads.len()),
             how_often(gaps, samples, longest_ms),
+            past.map_or("", |it| &it.clause),
         );
         self.threads.sort_unstable();
         sight.not_the_gil(
@@ -160,6 +178,9 @@ impl<'a> Line<'a> {
                 because: format!(
                     "the threads were seen at this line, off the GIL; the trace does not show {}",
                     match cause {
+                        Cause::Lock if past.is_some() => {
+                            "which thread held the lock, but that one had to pass this line"
+                        }
                         Cause::Lock => "which thread held the lock",
                         Cause::Network => "what the peer did meanwhile",
                         Cause::Computing if ran_s.is_some() => "what ran in their place",

@@ -5,6 +5,7 @@ mod sight;
 mod event_loop;
 mod computing;
 mod connections;
+mod past_lock;
 mod pool;
 mod polling;
 mod kernel;

@@ -7,6 +7,7 @@
 //! its results, is none, nor is a process of a pool of processes.
 
 use super::calls::RAN;
+use super::past_lock;
 use super::sight::{Seen, Sight, Told, at, doing, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{is_in, is_of};
@@ -163,10 +164,12 @@ impl<'a> Pool<'a> {
 
     /// Its threads wait for a lock: more of them would do so, too.
     fn at_lock(&self, sight: &Sight) -> Advice {
+        let past = past_lock::find(sight, self.worst.off, self.worst_s);
         let text = format!(
-            "{} waits for a lock: {}; more threads would wait for it, too",
+            "{} waits for a lock: {}; more threads would wait for it, too{}",
             self.name(sight),
-            self.did()
+            self.did(),
+            past.map_or_else(String::new, |it| it.clause),
         );
         sight.not_the_gil(
             Cause::Lock,

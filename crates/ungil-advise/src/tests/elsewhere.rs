@@ -401,6 +401,40 @@ fn a_lock_that_took_the_place_of_the_gil_is_told_with_what_helps() {
     assert_eq!(advice.evidence[0].value.to_bits(), told.report.findings[0].cost_s.to_bits());
 }
 
+/// Three threads wait for a lock, and one that had got past that line does `past`.
+fn locked(wait: &[&str], past: &[&str]) -> Told {
+    let mut story = Story::of(&["MainThread", "a", "b", "c", "d"]);
+    (1..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), wait));
+    off(&mut story, 4, 150 * MS, ("clock_nanosleep", ""), past);
+    story.end(1_510 * MS)
+}
+
+#[test]
+fn what_threads_did_that_had_passed_the_line_of_a_lock_is_told_with_the_lock() {
+    let clause = "; past that line, threads slept (clock_nanosleep) at load (app.py:5) for 1.5";
+    let past = ["load app.py:5", "handle app.py:9", "work app.py:20"];
+    for wait in [
+        &["handle app.py:8", "work app.py:20"][..],
+        &["Condition.__enter__ ~threading.py:271", "handle app.py:8", "work app.py:20"],
+    ] {
+        let told = locked(wait, &past);
+        let [advice] = &told.advised.advice[..] else { panic!("{:?}", texts(&told)) };
+        assert_eq!(advice.cause, Some(Cause::Lock));
+        assert!(advice.text.contains(clause), "{}", advice.text);
+    }
+}
+
+#[test]
+fn who_has_not_passed_the_line_of_a_lock_is_none_that_may_have_it() {
+    let wait = ["handle app.py:8", "work app.py:20"];
+    for other in [&["nap app.py:30", "work app.py:21"][..], &["handle app.py:8", "work app.py:20"]]
+    {
+        let told = locked(&wait, other);
+        assert_eq!(told.advised.advice.len(), 2, "{:?}", texts(&told));
+        assert!(texts(&told).iter().all(|text| !text.contains("past that line")));
+    }
+}
+
 /// The report of a program that starts others and waits for them, with two that compute for 1.5 s.
 fn parent_of_two() -> Report {
     let mut story = Story::of(&["MainThread"]);

@@ -117,12 +117,14 @@ impl Story {
         self.look(at_ns, thread, Doing::Off { stands_for_ns: unseen_ns, call, on }, stack);
     }
 
-    /// Frames written `function file`, innermost first; `~` is the folder of the standard library.
+    /// Frames written `function file` or `function file:line`, innermost first; `~` is the folder of
+    /// the standard library.
     fn look(&mut self, at_ns: u64, thread: u32, doing: Doing, stack: &[&str]) {
         let frame = |text: &&str| {
-            let (function, file) = text.split_once(' ').unwrap();
+            let (function, place) = text.split_once(' ').unwrap();
+            let (file, line) = place.split_once(':').unwrap_or((place, "7"));
             let file = file.replace('~', "/usr/lib/python3.13/");
-            Frame { function: function.to_owned(), file, line: 7 }
+            Frame { function: function.to_owned(), file, line: line.parse().unwrap() }
         };
         let frames = stack.iter().map(frame).collect();
         let (thread, at_ns) = (ThreadId(thread), START + at_ns);

@@ -121,6 +121,8 @@ const PIPES: [&str; 4] = [
 ];
 /// Files of Python's own through which a thread waits for another one.
 const THREADS: [&str; 3] = ["threading.py", "queue.py", "concurrent/futures/_base.py"];
+/// A function of these that waits for a lock that another thread has, all the same.
+const LOCKS: (&str, &str) = ("threading.py", "__enter__");
 /// A function that sleeps again and again until others have a result, as file and function.
 const LOOKS_FOR_RESULT: (&str, &str) = ("joblib/parallel.py", "_retrieve");
 
@@ -175,6 +177,7 @@ pub(super) fn what(call: &str, on: &str, frames: &[Frame]) -> (What, bool) {
         What::Computing | What::Unknown => what,
         _ if takes_work(frames) || looks_for_work(what, frames) => What::Idle,
         What::Lock if waits_for_work(frames) => What::Idle,
+        What::Lock if is_one_of(innermost, &[LOCKS]) => What::Lock,
         What::Lock if THREADS.iter().any(|file| is_file(innermost, file)) => What::Thread,
         What::Descriptor | What::Network if reads_work(call, frames) => What::Idle,
         What::Descriptor if POLLS.contains(&call) => of_poll(frames),
@@ -352,6 +355,8 @@ mod tests {
         assert_eq!(what("futex", "", &frames(&work)), (What::Lock, false));
         let get = ["wait ~threading.py", "get ~queue.py", "work app.py"];
         assert_eq!(what("futex", "", &frames(&get)), (What::Thread, false));
+        let condition = ["Condition.__enter__ ~threading.py", "put ~queue.py", "work app.py"];
+        assert_eq!(what("futex", "", &frames(&condition)), (What::Lock, false));
         let queue = ["wait ~threading.py", "handler_thread /x/site-packages/waitress/task.py"];
         assert_eq!(what("futex", "", &frames(&queue)), (What::Idle, false));
     }
