@@ -85,7 +85,13 @@ impl Line<'_> {
 
 fn code(off: &OffGil) -> &'static str {
     let is_trio = off.stack.iter().any(|frame| frame.contains("/trio/_core/_run.py"));
-    match off.what {
+    // Somebody else's lock cannot be replaced, and native code waits so for threads of its own, too.
+    let what = if off.user_frame == off.frame || off.what != What::Lock {
+        off.what
+    } else {
+        What::Computing
+    };
+    match what {
         What::Sleep if is_trio => "await trio.sleep(seconds)  # instead of time.sleep(seconds)",
         What::Lock if is_trio => {
             "async with trio.Lock(): ...  # or: await trio.to_thread.run_sync(function, *arguments)"

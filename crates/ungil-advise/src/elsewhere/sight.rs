@@ -214,6 +214,9 @@ pub fn doing(off: &OffGil) -> String {
     let what = match off.what {
         What::Idle => "waited for work",
         What::Thread => "waited for another thread",
+        What::Lock if off.frame.as_deref().is_some_and(is_of_a_package) => {
+            "waited for a lock or for native code of other threads"
+        }
         What::Lock => "waited for a lock",
         What::Sleep => "slept",
         What::Network => "waited for the network",
@@ -224,4 +227,10 @@ pub fn doing(off: &OffGil) -> String {
         What::Unknown => "was off the GIL",
     };
     format!("{what}{call}")
+}
+
+/// Whether a frame is of an installed package. Its compiled code sleeps for threads of its own as one
+/// sleeps for a lock.
+fn is_of_a_package(frame: &str) -> bool {
+    ["/site-packages/", "/dist-packages/"].iter().any(|folder| frame.contains(folder))
 }

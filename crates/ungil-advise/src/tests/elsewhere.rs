@@ -115,6 +115,19 @@ fn a_loop_that_waits_for_the_result_of_a_thread_is_told_to_await_that_and_no_loc
         "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, *arguments)";
     assert_eq!(code(&result), line);
     assert!(code(&[]).starts_with("async with asyncio.Lock()"));
+    assert!(
+        code(&["collect /x/site-packages/polars/frame.py"]).starts_with("await asyncio.to_thr")
+    );
+}
+
+#[test]
+fn what_a_package_sleeps_for_may_be_no_lock() {
+    let mut story = Story::of(&["MainThread"]);
+    let stack = ["collect /x/site-packages/polars/frame.py", "load app.py"];
+    off(&mut story, 0, 150 * MS, ("futex", ""), &stack);
+    let told = story.end(1_600 * MS);
+    let text = texts(&told)[0];
+    assert!(text.contains("waited for a lock or for native code of other threads (futex) at load"));
 }
 
 #[test]
