@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from left_behind import watch
 from pythons import are_required, missing
 from suite import PATIENCE_S
@@ -45,6 +46,10 @@ def ignored_signals() -> set[int]:
     mask = int(status.partition("SigIgn:")[2].split()[0], 16)
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
+
+# No test of a property asserts a time; whoever sets other options keeps this one.
+settings.register_profile("ungil", deadline=None)
+settings.load_profile("ungil")
 
 # A program that gevent has patched before anything else, and that runs one test.
 PATCHED = """\

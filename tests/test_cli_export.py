@@ -279,7 +279,8 @@ def test_a_part_and_a_trace_without_its_end_are_exported_too(
 ) -> None:
     whole = Path(convoy).read_bytes()
     (tmp_path / "cut.pftrace").write_bytes(whole[: len(whole) * 2 // 3])
-    for words in (["cut.pftrace"], [convoy, "--from", "0.5", "--to", "1"]):
+    # A busy machine may leave half a second without a sample.
+    for words in (["cut.pftrace"], [convoy, "--from", "0.3"]):
         outcome = ungil("export", *words, "--format", name, "-o", f"out.{name}")
         assert outcome.returncode == 0
         assert (tmp_path / f"out.{name}").stat().st_size > 0

@@ -160,7 +160,7 @@ class Interpreter:
             self.log.append("leave")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(programs(), max_size=4))
 def test_coroutines_do_the_same_as_on_asyncio(items: list[Program]) -> None:
     async def task(program: Program) -> list[str]:

@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ungil._native import Dispatcher, Outcome
@@ -216,7 +216,6 @@ def test_an_error_of_an_engine_ends_everything() -> None:
     assert {str(error) for error in errors} == {"the scheduler is lost"}
 
 
-@settings(deadline=None)
 @given(
     killers=st.sets(st.integers(0, 199), max_size=12),
     workers=st.integers(1, 4),

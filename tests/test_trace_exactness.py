@@ -33,7 +33,8 @@ class Known:
     def error_ns(self) -> float:
         """How far recorded times may be from the program's clock: far less than a hold is long."""
         error_us: float = self.recording.process["clock_error_us"]
-        assert error_us <= HOLD_US / 100
+        # A virtual machine that is busy may bend the kernel's clock.
+        assert error_us <= HOLD_US / 10
         return error_us * 1000
 
     def track(self, role: str) -> Track:

@@ -91,12 +91,12 @@ def test_each_wait_is_charged_to_the_thread_that_held(tmp_path: Path, python: Py
     for culprit, count in counts.items():
         holds = told["holds"][culprit]
         assert len(holds) == count
-        known_s = overlap(told["waits"], [(it[1], it[2]) for it in holds])
+        least_s = overlap(told["waits"], [(it[1], it[2]) for it in holds])
         # On a busy machine a thread may lose its CPU between the library's clock and its release.
-        assert blame(recording, told["tids"]["victim"], told["tids"][culprit]) == pytest.approx(
-            known_s, rel=0.05, abs=0.025
-        )
-        assert known_s > 0
+        most_s = overlap(told["waits"], [(it[0], it[3]) for it in holds])
+        blamed_s = blame(recording, told["tids"]["victim"], told["tids"][culprit])
+        assert 0.95 * least_s - 0.025 <= blamed_s <= 1.05 * most_s + 0.025
+        assert least_s > 0
 
 
 def blame(recording: Recording, victim: int, culprit: int) -> float:

@@ -69,7 +69,7 @@ def natives_of(recording: Recording) -> list[dict[str, Any]]:
 def test_a_constructor_that_takes_long_is_named_by_its_type(
     tmp_path: Path, python: Python, which: str, names: list[str]
 ) -> None:
-    natives = natives_of(record(tmp_path, which, seen, python.path))
+    natives = natives_of(record(tmp_path, which, seen_in_several_holds, python.path))
     named = [native for native in natives if native["function"] in names]
     # The thread may be on its way from one array to the next.
     assert len(named) > len(natives) / 2, natives

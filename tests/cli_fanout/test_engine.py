@@ -67,10 +67,11 @@ def test_failures_in_workers_have_the_same_names(ungil: Run, folder: Path) -> No
     told = {one["host"]: (one["kind"], one["error"]) for one in jsons(outcome.stdout)}
     assert told["sw1"] == ("ValueError", "ValueError: no sw1")
     assert told["hosts, line 3"][0] == "bad line"
-    assert outcome.stderr.count("(2 ValueError, 1 bad line)") == 2
+    # Of the last line of progress, of which a slow worker makes several, and of the summary.
+    assert outcome.stderr.count("(2 ValueError, 1 bad line)") >= 2
     outcome = ungil("fanout", "--hosts", "hosts", *words, "--", "sh", "-c", "exit 255 # {}")
     assert [one["kind"] for one in jsons(outcome.stdout)] == ["bad line", "exit 255", "exit 255"]
-    assert outcome.stderr.count("(2 exit 255, 1 bad line)") == 2
+    assert outcome.stderr.count("(2 exit 255, 1 bad line)") >= 2
 
 
 def test_a_host_that_kills_its_worker_is_told_and_the_others_run(ungil: Run) -> None:
