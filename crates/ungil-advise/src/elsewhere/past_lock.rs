@@ -67,7 +67,7 @@ fn with_the_gil(sight: &Sight, at: &str) -> Option<(String, f64)> {
 
 /// How long a thread had the GIL in a function, or in what that called, by the looks at its holds.
 fn held_in_s(thread: &ThreadReport, function: &str) -> f64 {
-    let looks: u64 = thread.held_in.iter().filter(|it| it.depth == 0).map(|it| it.looks).sum();
+    let looks: u64 = thread.held_in.iter().map(|it| it.innermost).sum();
     let there = thread.held_in.iter().find(|it| it.function == function).map_or(0, |it| it.looks);
     let share = (there as f64 / looks.max(1) as f64).min(1.0);
     share * (thread.held_s - thread.startup_held_s)

@@ -22,18 +22,19 @@ pub struct Held {
 /// them there may be one look.
 pub fn held<'a>(threads: impl IntoIterator<Item = &'a [HeldIn]>) -> Option<Held> {
     let mut functions: Vec<HeldIn> = Vec::new();
-    let mut all: u64 = 0;
+    let mut all = 0.0;
     for held in threads.into_iter().flatten() {
-        all += if held.depth == 0 { held.waiters } else { 0 };
+        // Each look has one innermost function. A stack may be cut, so it may have no outermost one.
+        all += held.innermost as f64 * held.waiters as f64 / held.looks.max(1) as f64;
         match functions.iter_mut().find(|it| it.function == held.function) {
             Some(known) => known.add(held),
             None => functions.push(held.clone()),
         }
     }
-    if all == 0 {
+    if all <= 0.0 {
         return None;
     }
-    let share = |function: &HeldIn| (function.waiters as f64 / all as f64).min(1.0);
+    let share = |function: &HeldIn| (function.waiters as f64 / all).min(1.0);
     let can_be_called = |it: &HeldIn| !it.name().ends_with('>');
     if functions.iter().any(can_be_called) {
         functions.retain(can_be_called);
@@ -65,13 +66,14 @@ impl HeldIn {
 mod tests {
     use super::*;
 
-    fn held_in(name: &str, depth: u64, looks: u64) -> HeldIn {
+    /// `looks` at a thread in a function, in so many of them in the function itself.
+    fn held_in(name: &str, depth: u64, looks: u64, innermost: u64) -> HeldIn {
         HeldIn {
             function: format!("{name} (app.py)"),
             depth,
             looks,
             waiters: 2 * looks,
-            innermost: looks,
+            innermost,
             frame: Some(format!("{name} (app.py:{looks})")),
         }
     }
@@ -83,22 +85,29 @@ mod tests {
 
     #[test]
     fn the_innermost_function_that_was_nearly_always_there_is_it() {
-        let stack = [held_in("main", 0, 10), held_in("score", 1, 9), held_in("add", 2, 5)];
+        let stack = [held_in("main", 0, 10, 1), held_in("score", 1, 9, 4), held_in("add", 2, 5, 5)];
         assert_eq!(of(&[&stack]), Some(("score".to_owned(), 0.9)));
         assert_eq!(of(&[&[]]), None);
     }
 
     #[test]
     fn threads_that_were_seen_once_each_count_together() {
-        let one = [held_in("run", 0, 1), held_in("wrapper", 1, 1)];
-        let other = [held_in("run", 0, 9), held_in("score", 1, 9)];
+        let one = [held_in("run", 0, 1, 0), held_in("wrapper", 1, 1, 1)];
+        let other = [held_in("run", 0, 9, 0), held_in("score", 1, 9, 9)];
         assert_eq!(of(&[&one, &other]), Some(("score".to_owned(), 0.9)));
     }
 
     #[test]
+    fn a_look_that_saw_the_inner_part_of_a_stack_alone_counts_as_one() {
+        let inner = held_in("score.<locals>.<genexpr>", 0, 10, 10);
+        let stack = [held_in("main", 0, 9, 0), held_in("score", 1, 9, 0), inner];
+        assert_eq!(of(&[&stack]), Some(("score".to_owned(), 0.9)));
+    }
+
+    #[test]
     fn a_lambda_stands_for_the_function_that_it_is_part_of() {
-        let stack = [held_in("main", 0, 10), held_in("main.<locals>.<lambda>", 1, 10)];
+        let stack = [held_in("main", 0, 10, 0), held_in("main.<locals>.<lambda>", 1, 10, 10)];
         assert_eq!(of(&[&stack]), Some(("main".to_owned(), 1.0)));
-        assert_eq!(of(&[&[held_in("<lambda>", 0, 10)]]), Some(("<lambda>".to_owned(), 1.0)));
+        assert_eq!(of(&[&[held_in("<lambda>", 0, 10, 10)]]), Some(("<lambda>".to_owned(), 1.0)));
     }
 }
