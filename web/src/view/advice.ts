@@ -60,7 +60,7 @@ export function adviceSection(summary: Summary): HTMLElement {
     `Show ${items.length - FEW} more`,
   );
   const order =
-    "by predicted gain, in thirds; of the cures in one third, the one with the least effort first";
+    "the largest predicted gain first; of similar ones, the one that takes least effort";
   if (items.length > 1) heading.append(" ", element("span", { class: "quiet" }, order));
   return element("section", place, heading, list, isLong && more, rejected(advised.rejected));
 }

@@ -49,7 +49,12 @@ fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -
         }
     } else if let Some(mut limit) = findings::limit_besides(processes, &findings) {
         place(tally, &mut limit, processes, &limits);
-        findings.push(limit);
+        let is_of_the_machine = |finding: &Finding| {
+            matches!(finding.evidence, Evidence::Descheduled { .. } | Evidence::LateWakeups { .. })
+        };
+        let end = findings.iter().rposition(|it| !is_of_the_machine(it)).map_or(0, |last| last + 1);
+        let at = if end > 0 { end } else { findings.len() };
+        findings.insert(at, limit);
     }
     findings::mark_repeats(processes, &mut findings);
     findings::say_whose(processes, &mut findings);

@@ -10,6 +10,11 @@ use crate::report::{Evidence, Finding, GilReport, ParkedThread, ParksReport, Pro
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
 
+/// Findings that explain less than this part (of 1) of the waits for a GIL are not all there is to say.
+const EXPLAINED: f64 = 0.5;
+/// So the finding begins where there is no other.
+const NO_DISADVANTAGE: &str = "no thread is at a disadvantage, but ";
+
 /// A start-up shorter than this part of the run changes no share that is worth telling.
 const TOLD_PART: f64 = 0.1;
 
@@ -46,8 +51,7 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
         format!(
-            "no thread is at a disadvantage, but {the_gil} is the bottleneck: {wanting:.1} \
-             threads wanted it on \
+            "{NO_DISADVANTAGE}{the_gil} is the bottleneck: {wanting:.1} threads wanted it on \
              average; it"
         )
     } else {
@@ -79,21 +83,38 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
 }
 
 /// That a GIL is the limit besides what these findings say of it: that the kernel did not run its
-/// holders for a part of the time. Threads wait for those that it does run, too.
+/// holders for a part of the time, or what makes up for the smaller part of the waits. Threads that
+/// compute wait for each other, too.
 pub(in crate::analysis) fn limit_besides(
     processes: &[ProcessReport],
     findings: &[Finding],
 ) -> Option<Finding> {
-    let limit = Some(find(processes, &[])).filter(is_limit)?;
+    let mut limit = Some(find(processes, &[])).filter(is_limit)?;
     let Evidence::None { contended_share, .. } = limit.evidence else { return None };
     let process = processes.iter().find(|process| Some(process.pid) == limit.pid)?;
-    let mut not_run_s = 0.0;
+    let gil = process.gils.iter().find(|gil| Some(gil.gil) == limit.gil)?;
+    let (mut not_run_s, mut explained_s, mut has_others) = (0.0, 0.0, false);
     for finding in findings.iter().filter(|it| (it.pid, it.gil) == (limit.pid, limit.gil)) {
-        let Evidence::Descheduled { not_run_s: more_s, .. } = finding.evidence else { return None };
-        not_run_s += more_s;
+        match finding.evidence {
+            Evidence::Descheduled { not_run_s: more_s, .. } => not_run_s += more_s,
+            // These are about threads that compute, too.
+            Evidence::Unfair { .. } | Evidence::Hog { .. } => return None,
+            _ => {
+                explained_s += finding.cost_s;
+                has_others = true;
+            }
+        }
     }
+    let waits_s: f64 = gil.threads.iter().map(|thread| thread.waited_s).sum();
     let busy_s = process.duration_s - process.startup_s.unwrap_or(0.0);
-    (contended_share * busy_s - not_run_s > LIMIT_SHARE * busy_s).then_some(limit)
+    let is_besides = contended_share * busy_s - not_run_s > LIMIT_SHARE * busy_s;
+    if !is_besides || has_others && explained_s >= EXPLAINED * waits_s {
+        return None;
+    }
+    if has_others && let Some(rest) = limit.text.strip_prefix(NO_DISADVANTAGE) {
+        limit.text = format!("besides, {rest}");
+    }
+    Some(limit)
 }
 
 /// The finding of a trace without a GIL: why there is none.

@@ -356,6 +356,40 @@ fn where_threads_wait_for_holders_that_run_too_the_gil_is_the_limit_besides() {
     assert_eq!(computing_beside_others(2 * MS), ["descheduled"]);
 }
 
+/// Threads that compute in turns of 5 ms, among which the last one comes back from a call in each fourth.
+fn computing_beside_a_caller(computing: u32) -> Report {
+    let mut scenario = Scenario::new(computing + 1);
+    (1..computing).for_each(|thread| scenario.wait(0, thread));
+    let caller = computing;
+    let mut at = 0;
+    for turn in 0..600 {
+        let thread = turn % computing;
+        scenario.acquire(at, thread);
+        let next = if turn % 4 == 3 { caller } else { (thread + 1) % computing };
+        if next == caller {
+            scenario.wait(at, caller);
+        }
+        scenario.ask(at + 5 * MS - 100, next);
+        scenario.forced(at + 5 * MS, thread);
+        scenario.wait(at + 5 * MS + 1, thread);
+        at += 5 * MS + 10;
+        if next == caller {
+            scenario.hold(at, at + 1_000, caller);
+            at += 1_010;
+        }
+    }
+    scenario.end(at)
+}
+
+#[test]
+fn where_a_convoy_is_the_smaller_part_of_the_waits_the_gil_is_the_limit_besides() {
+    let report = computing_beside_a_caller(4);
+    assert_eq!(kinds(&report), ["convoy", "none"]);
+    let text = &report.findings[1].text;
+    assert!(text.starts_with("besides, the GIL is the bottleneck: "), "{text}");
+    assert_eq!(kinds(&computing_beside_a_caller(1)), ["convoy"]);
+}
+
 /// Four threads use the GIL for 0.1 ms each after their calls, and have it so long after the release
 /// before.
 fn woken_after(gap: u64) -> Report {
