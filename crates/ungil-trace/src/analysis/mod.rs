@@ -31,6 +31,7 @@ mod run_time;
 mod natives;
 mod samples;
 mod functions;
+mod forked;
 mod off_gil;
 mod on_loop;
 mod looks;

@@ -151,6 +151,8 @@ const POLLERS: [(&str, &str); 18] = [
 ];
 /// The same of a poll for whatever its caller waits for.
 const SELECTOR: (&str, &str) = ("selectors.py", "select");
+/// And of one that does nothing off the GIL but read from a pipe or a socket.
+const READER: (&str, &str) = ("multiprocessing/connection.py", "_recv");
 /// And of functions that do nothing off the GIL but wait for a lock.
 const WAITERS: [(&str, &str); 7] = [
     ("threading.py", "wait"),
@@ -196,6 +198,8 @@ fn sleeps_in<'a>(call: &'a str, frames: &[Frame]) -> &'a str {
     };
     if is_one_of(innermost, &[SELECTOR]) || is_one_of(innermost, &POLLERS) {
         "poll"
+    } else if is_one_of(innermost, &[READER]) {
+        "read"
     } else if is_one_of(innermost, &WAITERS) {
         "futex"
     } else {
@@ -406,6 +410,7 @@ mod tests {
             ("poll", vec![select, wait, "Pool._handle_workers ~multiprocessing/pool.py"]),
             ("read", vec![recv, bytes, get, "worker ~multiprocessing/pool.py", "<module> app.py"]),
             ("read", vec![recv, bytes, get, "_process_worker ~concurrent/futures/process.py"]),
+            ("computing", vec![recv, bytes, get, "_process_worker ~concurrent/futures/process.py"]),
             ("read", vec![recv, bytes, get, &loky_worker, started]),
             ("poll", vec![select, wait, &manager, "run ~threading.py"]),
             ("read", vec!["main ~multiprocessing/resource_tracker.py", started]),

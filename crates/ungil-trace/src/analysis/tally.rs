@@ -1,6 +1,7 @@
 //! What is counted of a trace, record by record: its processes, threads and GILs.
 
 use super::ended::{Ended, Place};
+use super::forked::own;
 use super::judged::Least;
 use super::process::{Process, Startup, SwitchedOn, Thread};
 use super::samples::Sample;
@@ -104,12 +105,12 @@ impl Tally {
             Record::Parked { thread, park } => self.parked(*thread, park),
             Record::ParkStack { process, number, frames } => {
                 if let Some(process) = self.processes.get_mut(process.0) {
-                    process.park_stacks.know(*number, frames);
+                    process.park_stacks.know(*number, own(frames));
                 }
             }
             Record::GilSwitchedOn { process, library, frames, .. } => {
                 if let Some(process) = self.processes.get_mut(process.0) {
-                    let (library, frames) = (library.clone(), frames.clone());
+                    let (library, frames) = (library.clone(), own(frames).to_vec());
                     process.switched_on = Some(SwitchedOn { library, frames });
                 }
             }
@@ -120,7 +121,7 @@ impl Tally {
                 }
             }
             Record::Stack { thread, at_ns, frames, native } => {
-                self.sampled(*thread, *at_ns, &Sample::of(frames, native.as_deref()));
+                self.sampled(*thread, *at_ns, &Sample::of(own(frames), native.as_deref()));
             }
             Record::Stopped { thread, at_ns, stood_ns } => {
                 self.sampled(*thread, *at_ns, &Sample::Stop(*stood_ns));
@@ -130,7 +131,7 @@ impl Tally {
                 }
             }
             Record::Look { thread, at_ns, doing, frames } => {
-                self.looked_at(*thread, *at_ns, doing, frames);
+                self.looked_at(*thread, *at_ns, doing, own(frames));
             }
             Record::NoStack { thread, at_ns, why } => {
                 self.sampled(*thread, *at_ns, &Sample::Missing(why.clone()));

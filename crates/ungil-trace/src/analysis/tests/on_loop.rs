@@ -2,7 +2,7 @@
 
 use super::scenario::*;
 use crate::record::{Doing, Frame, Record, ThreadId};
-use crate::report::{EventLoop, Report};
+use crate::report::{EventLoop, Report, What};
 
 const BASE: (&str, &str) =
     ("BaseEventLoop._run_once", "/usr/lib/python3.11/asyncio/base_events.py");
@@ -160,4 +160,29 @@ fn greenlets_are_on_the_loop_of_a_thread_that_was_seen_in_the_hub_and_the_progra
     assert_eq!(looks(hub, "handle"), Some((1, 1)));
     assert_eq!(looks(hub, "<module>"), Some((0, 0)));
     assert_eq!(looks("/x/site-packages/eventlet/hubs/hub.py", "handle"), None);
+}
+
+#[test]
+fn a_process_that_a_loop_has_forked_is_not_on_that_loop() {
+    let worker = ("_process_worker", "/usr/lib/python3.11/concurrent/futures/process.py");
+    let begin = ("BaseProcess._bootstrap", "/usr/lib/python3.11/multiprocessing/process.py");
+    let forker = [worker, begin, ("handle", "app.py"), BASE, ("<module>", "app.py")];
+    let stack = |inner: &[(&'static str, &'static str)]| [inner, &forker[..]].concat();
+    let mut scenario = Scenario::new(1);
+    scenario.acquire(0, 0);
+    scenario.holds_in(20 * MS, 0, 0, &stack(&[("digest", "app.py")]));
+    scenario.release(50 * MS, 0);
+    let read = ("Connection._recv", "/usr/lib/python3.11/multiprocessing/connection.py");
+    for (at_ns, inner) in [(110 * MS, read), (310 * MS, ("save", "app.py"))] {
+        let doing = Doing::Off { stands_for_ns: 0, call: "read".into(), on: "pipe".into() };
+        scenario.looks(at_ns, 0, doing, &stack(&[inner]));
+        scenario.hold(at_ns + 90 * MS, at_ns + 91 * MS, 0);
+    }
+    let report = scenario.end(500 * MS);
+    assert_eq!(event_loop(&report), None);
+    let off = &thread(&report, 0).off_gil;
+    let told: Vec<_> =
+        off.iter().map(|it| (it.what, it.on_event_loop, it.user_frame.as_deref())).collect();
+    let save = (What::Descriptor, false, Some("save (app.py:7)"));
+    assert_eq!(told, [save, (What::Idle, false, None)]);
 }
