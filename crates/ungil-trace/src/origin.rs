@@ -17,8 +17,21 @@ pub enum Origin<'a> {
     User,
 }
 
-/// Files that are made at run time for packages: numpy's dispatch, the `decorator` package, attrs.
-const GENERATED: [&str; 3] = ["<__array_function__", "<decorator-gen", "<attrs generated"];
+/// What names that stand for no file begin with, where somebody typed the code: at the prompts of
+/// Python, of IPython and of IDLE, in a documentation string, as a statement for timeit. Any other
+/// code without a file was made at run time, by Python or for a package: by dataclasses, jinja2.
+const TYPED: [&str; 7] = [
+    "<stdin>",
+    "<console>",
+    "<python-input-",
+    "<ipython-input-",
+    "<pyshell#",
+    "<doctest ",
+    "<timeit-src>",
+];
+/// The name of what `python -c` runs, and of much that is made at run time. A stack tells which it
+/// is, see [`Users`].
+const STRING: &str = "<string>";
 
 impl<'a> Origin<'a> {
     /// The origin of the source file that a code object names.
@@ -26,8 +39,9 @@ impl<'a> Origin<'a> {
         if file.starts_with("<frozen ") {
             return Self::Python;
         }
-        if GENERATED.iter().any(|made| file.starts_with(made)) {
-            return Self::Package("");
+        if file.starts_with('<') {
+            let is_typed = file == STRING || TYPED.iter().any(|typed| file.starts_with(typed));
+            return if is_typed { Self::User } else { Self::Package("") };
         }
         // The last one counts: a virtual environment has packages, whatever it is kept in.
         match file.rsplit_once("/site-packages/").or_else(|| file.rsplit_once("/dist-packages/")) {
@@ -50,14 +64,40 @@ impl Frame {
         Origin::of(&self.file)
     }
 
-    /// Whether it is the user's own.
+    /// Whether it is the user's own, as far as it tells without its stack.
     pub fn is_of_the_user(&self) -> bool {
         self.origin() == Origin::User
     }
 
-    /// The innermost of these frames that is the user's own.
+    /// The innermost frame of this stack that is the user's own.
     pub fn innermost_of_the_user(frames: &[Self]) -> Option<&Self> {
-        frames.iter().find(|frame| frame.is_of_the_user())
+        let users = Users::of(frames);
+        frames.iter().find(|frame| users.has(frame))
+    }
+}
+
+/// Tells which frames of one stack are the user's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Users<'a> {
+    /// The file of the outermost frame that is not Python's own.
+    begins_in: &'a str,
+}
+
+impl<'a> Users<'a> {
+    /// Of a stack, innermost frame first.
+    pub fn of(frames: &'a [Frame]) -> Self {
+        let outermost = frames.iter().rfind(|frame| frame.origin() != Origin::Python);
+        Self { begins_in: outermost.map_or("", |frame| &frame.file) }
+    }
+
+    /// Whether this frame of it is the user's own. What begins in code without a file is a program
+    /// that was given as such, or one of its threads.
+    pub fn has(self, frame: &Frame) -> bool {
+        match frame.file.as_str() {
+            file if file.starts_with('<') && file == self.begins_in => true,
+            STRING => false,
+            _ => frame.is_of_the_user(),
+        }
     }
 }
 
@@ -142,6 +182,8 @@ mod tests {
             ("/home/me/.local/lib/python3.11/site-packages/a/site-packages/b/c.py", "b"),
             ("<__array_function__ internals>", ""),
             ("<decorator-gen-12>", ""),
+            ("<template>", ""),
+            ("<class 'networkx.utils.decorators.argmap'> compilation 33:3", ""),
         ] {
             assert_eq!(Origin::of(file), Origin::Package(name), "{file}");
         }
@@ -168,6 +210,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_made_at_run_time_is_the_users_only_where_the_stack_begins_in_it() {
+        let frame = |text: &&str| {
+            let (function, file) = text.split_once(' ').unwrap();
+            Frame { function: function.into(), file: file.into(), line: 3 }
+        };
+        let users = |stack: &[&str]| {
+            let frames: Vec<_> = stack.iter().map(frame).collect();
+            Frame::innermost_of_the_user(&frames).map(|it| format!("{} {}", it.function, it.file))
+        };
+        let made = "__create_fn__.<locals>.__init__ <string>";
+        let run = "Thread.run /usr/lib/python3.11/threading.py";
+        let package = "serve /x/site-packages/server/loop.py";
+        assert_eq!(users(&[made, "order /srv/app.py", run]).as_deref(), Some("order /srv/app.py"));
+        assert_eq!(users(&[made, package, run]), None);
+        let program = "<module> <string>";
+        assert_eq!(users(&["work <string>", program]).as_deref(), Some("work <string>"));
+        assert_eq!(users(&[package, "work <string>", run]).as_deref(), Some("work <string>"));
+        // A sub-interpreter's program.
+        assert_eq!(users(&["work <script>"]).as_deref(), Some("work <script>"));
+    }
+
+    #[test]
     fn all_else_is_the_users() {
         for file in [
             "app.py",
@@ -178,6 +242,7 @@ mod tests {
             "/srv/my-site-packages/app.py",
             "<string>",
             "<stdin>",
+            "<ipython-input-3-0a1b2c>",
             "",
         ] {
             assert_eq!(Origin::of(file), Origin::User, "{file}");

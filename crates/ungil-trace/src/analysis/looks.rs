@@ -11,6 +11,7 @@ use super::off_gil::what;
 use super::on_loop::OnLoop;
 use super::samples::line_of;
 use super::short_gaps::{Sampled, ShortGaps};
+use crate::origin::Users;
 use crate::record::{Doing, Frame};
 use crate::report::{EventLoop, HeldIn, OffGil, What};
 
@@ -68,7 +69,8 @@ impl Looks {
         match doing {
             Doing::Held { waiters: 0 } => {}
             Doing::Held { waiters } => {
-                self.held.add(*waiters, frames.iter().filter(|frame| frame.is_of_the_user()));
+                let users = Users::of(frames);
+                self.held.add(*waiters, frames.iter().filter(|frame| users.has(frame)));
             }
             Doing::Off { stands_for_ns, call, on } => self.off(*stands_for_ns, call, on, frames),
         }

@@ -8,6 +8,7 @@ use super::functions::Functions;
 use super::length::{Sum, seconds};
 use super::off_gil::is_loop;
 use super::samples::line_of;
+use crate::origin::Users;
 use crate::record::{Doing, Frame};
 use crate::report::EventLoop;
 
@@ -68,9 +69,9 @@ impl OnLoop {
         }
         if let Some(inner) = inner.filter(|_| waiters == 0) {
             self.looks += 1;
-            let called = &frames[..inner];
-            if called.iter().any(Frame::is_of_the_user) {
-                self.functions.add(0, called.iter().filter(|frame| frame.is_of_the_user()));
+            let (called, users) = (&frames[..inner], Users::of(frames));
+            if called.iter().any(|frame| users.has(frame)) {
+                self.functions.add(0, called.iter().filter(|frame| users.has(frame)));
             } else {
                 self.functions.add(0, frames[..1].iter());
             }

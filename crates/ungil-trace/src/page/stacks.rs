@@ -2,6 +2,7 @@
 //! GIL.
 
 use super::table::{Packed, pack};
+use crate::origin::Users;
 use crate::record::{Frame, NativeFrame};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -80,8 +81,9 @@ impl Stacks {
                 rows.of((function, 0, 0, kind, library, 0))
             })
             .collect();
+        let users = Users::of(frames);
         let frames = frames.iter().take(FRAMES).map(|frame| {
-            let is_users = frame.is_of_the_user();
+            let is_users = users.has(frame);
             let function = strings.of(cut(&frame.function));
             let file = strings.of(cut(&frame.file));
             rows.of((function, file, frame.line, 0, 0, u8::from(is_users)))
