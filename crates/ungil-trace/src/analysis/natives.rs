@@ -7,12 +7,17 @@ use crate::report::NativeReport;
 const FUNCTIONS: usize = 8;
 /// Frames kept of one stack: those that ran, and as many next to Python.
 const FRAMES: usize = 24;
+/// What the symbols of the garbage collector begin with, from CPython 3.8 on.
+const COLLECTOR: [&str; 5] =
+    ["gc_collect", "collect_with_callback", "PyGC_Collect", "_PyGC_Collect", "_Py_RunGC"];
 
 /// The native stacks of one hold, those in which Python called one function counted together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Natives {
     /// Samples in which native frames would have been seen.
     looks: u64,
+    /// Those of them that show the garbage collector.
+    collections: u64,
     called: Vec<Called>,
 }
 
@@ -44,6 +49,7 @@ impl Natives {
     /// Counts a sample; `frames` is empty if the thread ran Python code.
     pub(super) fn add(&mut self, frames: &[NativeFrame]) {
         self.looks += 1;
+        self.collections += u64::from(frames.iter().any(collects));
         let (Some(innermost), Some(outermost)) = (frames.first(), frames.last()) else { return };
         let function = Place::of(outermost);
         let known = self.called.iter().position(|it| it.function == function);
@@ -94,10 +100,16 @@ impl Natives {
             innermost_library,
             samples: called.count,
             looks: self.looks,
+            collections: self.collections,
             by_ctypes: called.by_ctypes,
             stack: called.stack.clone(),
         })
     }
+}
+
+/// Whether a frame is of the garbage collector.
+fn collects(frame: &NativeFrame) -> bool {
+    frame.method == "gc.collect" || COLLECTOR.iter().any(|it| frame.symbol.starts_with(it))
 }
 
 /// A stack in words; of a very deep one the middle is left out.
@@ -145,6 +157,24 @@ mod tests {
             (Some("dgemm"), "/blas.so")
         );
         assert_eq!(report.stack, ["memcpy [/libc.so]", "dot [/numpy.so]"]);
+    }
+
+    #[test]
+    fn the_garbage_collector_is_counted_whatever_function_it_runs_in() {
+        let mut natives = Natives::default();
+        for outermost in ["super_vectorcall", "PyFunction_New", "super_vectorcall"] {
+            let frames = ["visit_decref", "gc_collect_main", outermost];
+            natives.add(&frames.map(|symbol| frame(symbol, "/libpython.so")));
+        }
+        natives.add(&[NativeFrame { method: "gc.collect".into(), ..frame("", "/python") }]);
+        natives.add(&[frame("super_vectorcall", "/libpython.so")]);
+        natives.add(&[]);
+        let report = natives.report().unwrap();
+        assert_eq!((report.samples, report.collections, report.looks), (3, 4, 6));
+        assert!(report.is_collection() && !report.is_sure());
+        natives.add(&[]);
+        natives.add(&[]);
+        assert!(!natives.report().unwrap().is_collection());
     }
 
     #[test]

@@ -89,19 +89,25 @@ fn native_of<'a>(
     }
     let (native, samples) = most?;
     let looks = holds.clone().map(|hold| hold.native_looks).sum();
-    Some(NativeReport { samples, looks, ..native.clone() })
+    let collections = natives.map(|it| it.collections).sum();
+    Some(NativeReport { samples, looks, collections, ..native.clone() })
 }
 
 /// A clause that goes on: `; 5 of 7 looks show that it is in re.Pattern.match (python3.11)`.
 fn native_clause(native: &NativeReport) -> String {
-    let NativeReport { samples, looks, .. } = *native;
-    let seen = match (samples, looks) {
+    let is_called = native.function.as_deref() == Some("gc.collect");
+    let (name, samples) = if native.is_collection() && !is_called {
+        ("the garbage collector".to_owned(), native.collections)
+    } else {
+        (native_name(native), native.samples)
+    };
+    let seen = match (samples, native.looks) {
         (some, all) if some == all => String::new(),
         (some, all) => {
             format!(" in {} of {} looks at it", words::number(some), words::number(all))
         }
     };
-    format!("; the native code is {}{seen}", native_name(native))
+    format!("; the native code is {name}{seen}")
 }
 
 /// `re.Pattern.match (python3.11)`, `dot (_umath.so), mostly dgemm (libblas.so)`, or the library of a
@@ -215,6 +221,23 @@ mod tests {
             both.ends_with("is re.Pattern.match (python3.11) in 4 of 10 looks at it"),
             "{both}"
         );
+    }
+
+    #[test]
+    fn the_garbage_collector_is_told_by_that_name_unless_it_was_called() {
+        let is_in = |function: &str| LongHoldReport {
+            native_looks: 5,
+            native: Some(NativeReport {
+                collections: 4,
+                ..native(Some(function), "/usr/bin/python3.11", 2, 5)
+            }),
+            ..hold(Some(PARSE), 5, 5)
+        };
+        let by_itself = clause(&[is_in("super_vectorcall"), is_in("PyFunction_New")]);
+        let told = "; the native code is the garbage collector in 8 of 10 looks at it";
+        assert!(by_itself.ends_with(told), "{by_itself}");
+        let called = clause(&[is_in("gc.collect")]);
+        assert!(called.contains("is gc.collect (python3.11) in 2 of 5 looks"), "{called}");
     }
 
     #[test]
