@@ -1,6 +1,7 @@
 //! What was wrong in one window of a run.
 
 use super::findings::{self, RELEVANT_SHARE, WINDOW_S};
+use super::samples::without_line;
 use crate::report::{Evidence, Finding, ProcessReport};
 
 /// What a wait in a window must cost: the part of a run that is relevant, of ten seconds, however
@@ -15,10 +16,10 @@ pub(super) struct Key {
     pub(super) pid: Option<u32>,
     gil: Option<u8>,
     kind: std::mem::Discriminant<Evidence>,
-    /// Native code is told of by thread, or by its line if several threads were there: a server may
-    /// have others in the next window.
+    /// Native code is told of by the user's function, else by its line if several threads were there:
+    /// a server may have others in the next window. Else by thread.
     thread: Option<u32>,
-    line: Option<String>,
+    place: Option<String>,
 }
 
 /// Something wrong in a window.
@@ -33,7 +34,10 @@ pub(super) struct Incident {
 
 impl Key {
     pub(super) fn of(finding: &Finding) -> Self {
-        let (thread, line) = match (&finding.evidence, &finding.threads[..]) {
+        let (thread, place) = match (&finding.evidence, &finding.threads[..]) {
+            (Evidence::NativeHold { user_frame: Some(frame), .. }, _) => {
+                (None, Some(without_line(frame).to_owned()))
+            }
             (Evidence::NativeHold { frame: Some(frame), .. }, [_, _, ..]) => {
                 (None, Some(frame.clone()))
             }
@@ -41,7 +45,7 @@ impl Key {
             _ => (None, None),
         };
         let kind = std::mem::discriminant(&finding.evidence);
-        Self { pid: finding.pid, gil: finding.gil, kind, thread, line }
+        Self { pid: finding.pid, gil: finding.gil, kind, thread, place }
     }
 
     pub(super) fn is_same_gil(&self, other: &Self) -> bool {

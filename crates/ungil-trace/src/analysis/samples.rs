@@ -149,6 +149,12 @@ pub(super) fn line_of(Frame { function, file, line }: &Frame) -> String {
     }
 }
 
+/// The same without the line: what all lines of one function have in common.
+pub(super) fn without_line(line: &str) -> &str {
+    let is_number = |text: &str| text.strip_suffix(')').is_some_and(|it| it.parse::<u32>().is_ok());
+    line.rsplit_once(':').filter(|(_, number)| is_number(number)).map_or(line, |(place, _)| place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +204,8 @@ mod tests {
     fn a_line_that_is_not_known_is_not_shown() {
         let unknown = Frame { line: 0, ..frame("f", "a.py") };
         assert_eq!(line_of(&unknown), "f (a.py)");
+        assert_eq!(without_line("f (a.py:12)"), without_line("f (a.py:7)"));
+        assert_eq!(without_line("f (a:b.py)"), "f (a:b.py)");
     }
 
     #[test]

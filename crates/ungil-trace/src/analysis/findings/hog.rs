@@ -29,12 +29,11 @@ pub(super) fn find(scene: Scene, told: &[Finding]) -> Option<Finding> {
     };
     let charged = scene.gil.blame.iter().filter(|row| row.culprit == Who::Thread(hog.tid));
     let untold: Vec<_> = charged.filter(|row| !is_told(row.victim)).collect();
-    let natively_s: f64 = told
+    let is_native = told
         .iter()
         .filter(|finding| matches!(finding.evidence, Evidence::NativeHold { .. }))
-        .filter(|finding| finding.threads == [hog.tid])
-        .map(|finding| finding.cost_s)
-        .sum();
+        .any(|finding| finding.threads.contains(&hog.tid));
+    let natively_s = if is_native { hog.kept.waited_s } else { 0.0 };
     let charged_s: f64 = untold.iter().map(|row| row.waited_s).sum();
     // What its native code costs is told there, and what the kernel did is not its own doing.
     let elsewhere_s = natively_s + hog.descheduled.waited_s;

@@ -8,8 +8,9 @@ use super::place::Place;
 use super::scene::{RELEVANT_S, Scene};
 use super::{advice, words};
 use crate::analysis::groups::pattern_of;
+use crate::analysis::samples::without_line;
 use crate::report::{Evidence, Finding, LongHoldReport, ThreadReport, Unanswered};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The part of the run that such holds must make others wait for to be told,
 const COST_SHARE: f64 = 0.01;
@@ -18,23 +19,54 @@ const REPEATED: u64 = 3;
 /// A person notices a single one from this length.
 const NOTICED_MS: f64 = 100.0;
 
-/// One finding for each thread that kept the GIL in native code, and one for threads of like names
-/// that did so together: where each request has a thread of its own, none does it often.
+/// One finding for each function of the user's own in which threads kept the GIL in native code: a
+/// server may have a thread for each request, and none does it often. And one for threads of like
+/// names of which none was seen in one function for long enough.
 pub(super) fn find(scene: Scene) -> Vec<Finding> {
     let kept = scene.gil.threads.iter().filter(|thread| thread.kept.holds > 0);
-    let (alone, others): (Vec<&ThreadReport>, Vec<_>) =
-        kept.partition(|thread| is_told(scene, &[thread]));
-    let mut groups: BTreeMap<String, Vec<&ThreadReport>> = BTreeMap::new();
-    for thread in others {
-        groups.entry(pattern_of(&thread.name)).or_default().push(thread);
+    let (seen, unseen): (Vec<_>, Vec<_>) = kept
+        .map(|thread| (function_of(scene, thread), thread))
+        .partition(|(function, _)| function.is_some());
+    let (mut told, others): (Vec<_>, Vec<_>) =
+        grouped(seen.into_iter()).partition(|group: &Vec<_>| is_told(scene, group));
+    let mut others: Vec<&ThreadReport> = others.into_iter().flatten().collect();
+    let patterns: Vec<BTreeSet<String>> = told.iter().map(|group| patterns_of(group)).collect();
+    for (_, thread) in unseen {
+        // What threads of such a name were seen to do, where that is one thing.
+        let pattern = pattern_of(&thread.name);
+        let mut alike = (0..told.len()).filter(|&group| patterns[group].contains(&pattern));
+        match (alike.next(), alike.next()) {
+            (Some(group), None) => told[group].push(thread),
+            _ => others.push(thread),
+        }
     }
-    let together = groups.into_values().map(|mut group| {
+    let alike = grouped(others.into_iter().map(|thread| (pattern_of(&thread.name), thread)));
+    told.extend(alike.filter(|group| is_told(scene, group)));
+    for group in &mut told {
         group.sort_by(|a, b| b.kept.waited_s.total_cmp(&a.kept.waited_s));
-        group
-    });
-    let together = together.filter(|group| is_told(scene, group));
-    let all = alone.into_iter().map(|thread| vec![thread]).chain(together);
-    all.map(|threads| describe(scene, &threads)).collect()
+    }
+    told.iter().map(|threads| describe(scene, threads)).collect()
+}
+
+/// The threads that have the same key.
+fn grouped<'a, K: Ord>(
+    threads: impl Iterator<Item = (K, &'a ThreadReport)>,
+) -> impl Iterator<Item = Vec<&'a ThreadReport>> {
+    let mut groups: BTreeMap<K, Vec<&ThreadReport>> = BTreeMap::new();
+    for (key, thread) in threads {
+        groups.entry(key).or_default().push(thread);
+    }
+    groups.into_values()
+}
+
+fn patterns_of(threads: &[&ThreadReport]) -> BTreeSet<String> {
+    threads.iter().map(|thread| pattern_of(&thread.name)).collect()
+}
+
+/// The function of the user's own in which a thread mostly kept it, if that was seen.
+fn function_of(scene: Scene, thread: &ThreadReport) -> Option<String> {
+    let place = Place::of(&holds_of(scene, thread).into_iter());
+    place.user_frame.map(|frame| without_line(&frame).to_owned())
 }
 
 /// Whether it is worth telling what native code of these threads cost others.

@@ -56,6 +56,57 @@ fn threads_that_keep_the_gil_once_each_are_told_of_together() {
 }
 
 #[test]
+fn native_holds_in_one_function_are_told_of_together_whatever_thread_they_are_of() {
+    let mut scenario = Scenario::new(8);
+    let rename = |scenario: &mut Scenario, thread: u32, name: &str| {
+        let (thread, name) = (ThreadId(thread), name.to_owned());
+        scenario.analysis.push(&Record::ThreadNamed { thread, name });
+    };
+    rename(&mut scenario, 3, "handler");
+    rename(&mut scenario, 6, "cleaner");
+    // Each alone is long enough; of the fifth none was seen, nor of one with another name.
+    for (turn, functions) in
+        [(1, Some("rank")), (2, Some("rank")), (3, Some("rank")), (4, Some("pack")), (5, None)]
+            .into_iter()
+            .chain([(6, None), (7, Some("rank"))])
+    {
+        let at = u64::from(turn) * 300 * MS;
+        scenario.acquire(at, turn);
+        scenario.wait(at + MS, 0);
+        scenario.ask(at + 6 * MS, 0);
+        if let Some(function) = functions {
+            scenario.stack_in(at + 20 * MS, turn, &[(function, "app.py"), ("main", "app.py")]);
+        }
+        scenario.forced(at + 156 * MS + u64::from(turn) * MS, turn);
+        scenario.hold(at + 170 * MS, at + 171 * MS, 0);
+    }
+    let report = scenario.end(3_000 * MS);
+    let is_native = |it: &&Finding| matches!(it.evidence, Evidence::NativeHold { .. });
+    let told: Vec<_> = report.findings.iter().filter(is_native).map(|it| &it.threads[..]).collect();
+    assert_eq!(told, [&[107, 103, 102, 101][..], &[106], &[105], &[104]]);
+}
+
+#[test]
+fn a_thread_whose_native_hold_was_not_seen_did_what_threads_of_such_a_name_do() {
+    let mut scenario = Scenario::new(4);
+    for turn in 1..4 {
+        let at = u64::from(turn) * 300 * MS;
+        scenario.acquire(at, turn);
+        scenario.wait(at + MS, 0);
+        scenario.ask(at + 6 * MS, 0);
+        if turn < 3 {
+            scenario.stack(at + 20 * MS, turn, "rank");
+        }
+        scenario.forced(at + 150 * MS, turn);
+        scenario.hold(at + 170 * MS, at + 171 * MS, 0);
+    }
+    let report = scenario.end(2_000 * MS);
+    let finding = native_hold(&report);
+    assert_eq!(finding.threads, [101, 102, 103]);
+    assert!(finding.text.contains("; all 2 samples show rank (app.py:7)"), "{}", finding.text);
+}
+
+#[test]
 fn a_native_hold_names_the_native_function_and_its_library() {
     let native = [("dgemm", "/srv/x/libblas.so"), ("dot", "/srv/x/_fast.so")];
     let report = kept(|scenario, at| {
