@@ -13,7 +13,7 @@ pub(super) struct Place {
     pub(super) samples: u64,
     /// How many had `frame`.
     pub(super) frame_samples: u64,
-    /// The native function of most of them.
+    /// The native function of most of the holds that show `frame`, if native code was seen in them.
     pub(super) native: Option<NativeReport>,
     /// Why there is no sample, if there is a reason that holds for one of the holds.
     pub(super) why_none: Option<String>,
@@ -42,7 +42,7 @@ impl Place {
             user_frame: holds.clone().filter(there).find_map(|hold| hold.user_frame.clone()),
             samples: holds.clone().map(|hold| hold.samples).sum(),
             frame_samples: frame.map_or(0, |(_, samples)| samples),
-            native: native_of(holds),
+            native: native_at(holds, &holds.clone().filter(there)),
             why_none: holds.clone().find_map(|hold| hold.stack_missing.clone()),
         }
     }
@@ -67,6 +67,19 @@ impl Place {
         let native = self.native.as_ref().map(native_clause).unwrap_or_default();
         format!("{show} {}{caller}{native}", words::short(frame))
     }
+}
+
+/// What the native code is of the holds that show one frame: others are in another call. The garbage
+/// collector may begin in any, so that is looked for in all holds.
+fn native_at<'a>(
+    all: &(impl Iterator<Item = &'a LongHoldReport> + Clone),
+    there: &(impl Iterator<Item = &'a LongHoldReport> + Clone),
+) -> Option<NativeReport> {
+    let of_all = native_of(all)?;
+    if of_all.is_collection() {
+        return Some(of_all);
+    }
+    native_of(there).or(Some(of_all))
 }
 
 /// What several holds show together.
@@ -221,6 +234,33 @@ mod tests {
             both.ends_with("is re.Pattern.match (python3.11) in 4 of 10 looks at it"),
             "{both}"
         );
+    }
+
+    #[test]
+    fn the_native_function_is_one_that_the_named_frame_called() {
+        let called = |frame, function: &str, samples, collections| LongHoldReport {
+            native_looks: samples,
+            native: Some(NativeReport {
+                collections,
+                ..native(Some(function), "/x/_x.so", samples, samples)
+            }),
+            ..hold(Some(frame), samples, samples)
+        };
+        let sorted = || LongHoldReport { native_looks: 1, ..hold(Some(PARSE), 6, 6) };
+        let holds = [called(PARSE, "draw", 4, 0), sorted(), called(MATCH, "save", 8, 0)];
+        let shown = clause(&holds);
+        assert!(shown.starts_with("10 of 18 samples show parse"), "{shown}");
+        assert!(
+            shown.ends_with("the native code is draw (_x.so) in 4 of 5 looks at it"),
+            "{shown}"
+        );
+        let shown = clause(&[sorted(), called(MATCH, "save", 4, 0)]);
+        assert!(
+            shown.ends_with("the native code is save (_x.so) in 4 of 5 looks at it"),
+            "{shown}"
+        );
+        let shown = clause(&[called(PARSE, "draw", 9, 1), called(MATCH, "save", 8, 8)]);
+        assert!(shown.contains("the garbage collector in 9 of 17 looks"), "{shown}");
     }
 
     #[test]
