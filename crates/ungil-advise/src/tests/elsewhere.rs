@@ -495,8 +495,13 @@ fn sleeps_beside(contended_share: f64, stack: &[&str]) -> Report {
     let process = &mut report.processes[0];
     process.gils[0].contended_s = contended_share * process.duration_s;
     // The kernel had not run the holders, so nothing at the GIL would have helped.
-    report.findings[0].evidence =
-        Evidence::Descheduled { not_run_s: 1.0, held_s: 1.2, longest_ms: 50.0, limited: false };
+    report.findings[0].evidence = Evidence::Descheduled {
+        not_run_s: 1.0,
+        held_s: 1.2,
+        longest_ms: 50.0,
+        limited: false,
+        waited_s: 2.0,
+    };
     report
 }
 

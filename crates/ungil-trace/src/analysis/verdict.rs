@@ -17,7 +17,7 @@ fn in_window((window, incident): (Window, Incident)) -> Finding {
     Finding { scope: Scope::Window, window: Some(window), ..incident.finding }
 }
 
-/// The findings, those that explain most wait time first, and then what is no wait; never empty.
+/// The findings in their order ([`findings::sort`]), and then what is no wait; never empty.
 pub(super) fn verdict(
     tally: &Tally,
     windows: &[Passed],
@@ -49,12 +49,8 @@ fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -
         }
     } else if let Some(mut limit) = findings::limit_besides(processes, &findings) {
         place(tally, &mut limit, processes, &limits);
-        let is_of_the_machine = |finding: &Finding| {
-            matches!(finding.evidence, Evidence::Descheduled { .. } | Evidence::LateWakeups { .. })
-        };
-        let end = findings.iter().rposition(|it| !is_of_the_machine(it)).map_or(0, |last| last + 1);
-        let at = if end > 0 { end } else { findings.len() };
-        findings.insert(at, limit);
+        findings.push(limit);
+        findings::sort(&mut findings);
     }
     findings::mark_repeats(processes, &mut findings);
     findings::say_whose(processes, &mut findings);
@@ -91,7 +87,7 @@ fn wrong(
     others.sort_by(|(_, a), (_, b)| b.cost_s.total_cmp(&a.cost_s));
     others.truncate(TOLD);
     findings.extend(of_the_run.into_iter().chain(others).map(in_window));
-    findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
+    findings::sort(&mut findings);
     findings
 }
 

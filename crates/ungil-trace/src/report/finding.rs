@@ -127,6 +127,8 @@ pub enum Evidence {
         longest_ms: f64,
         /// Whether a CPU limit explains at least half of it.
         limited: bool,
+        /// How long all threads waited for this GIL, for whatever reason.
+        waited_s: f64,
     },
     /// Threads waited for a GIL that nobody had, because who was woken for it got no processor.
     LateWakeups {

@@ -53,11 +53,13 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
         "give it a processor of its own (taskset, a cpuset, a CPU request), or run fewer threads \
          and processes beside it; no GIL policy helps here"
     };
+    let waited_s = scene.waited_s();
+    let evidence = Evidence::Descheduled { not_run_s, held_s, longest_ms, limited, waited_s };
     Some(Finding {
         advice: Some(advice.to_owned()),
         threads: tids,
         cost_s,
-        ..scene.finding(Evidence::Descheduled { not_run_s, held_s, longest_ms, limited }, text)
+        ..scene.finding(evidence, text)
     })
 }
 

@@ -4,12 +4,10 @@
 //! there are processors, it waits for one, and all others wait for it. That is common where a pool
 //! computes without the GIL in more threads than processors. No policy of the GIL helps: it is free.
 
-use super::scene::Scene;
+use super::scene::{MOST_PART, Scene};
 use super::words;
 use crate::report::{Evidence, Finding, GilReport, Processors, Who};
 
-/// The part of all waits in which nobody has the GIL, from which on it is what to look at.
-const MOST_PART: f64 = 0.5;
 /// For how long nobody has the GIL at a handoff then. Who finds a processor has it in half of that.
 const LATE_S: f64 = 1e-4;
 /// A process that used such a part of its processors has too many threads itself. Beside one other
@@ -27,7 +25,7 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
             victims.push((tid, row.waited_s));
         }
     }
-    let waited_s: f64 = scene.gil.blame.iter().map(|row| row.waited_s).sum();
+    let waited_s = scene.waited_s();
     let (wanting, handoffs) = (scene.gil.wanting_busy_mean, scene.gil.handoffs);
     // All that wait do so at the same time.
     let is_late = unheld_s / wanting.max(1.0) > LATE_S * handoffs as f64;

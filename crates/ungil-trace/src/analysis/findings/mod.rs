@@ -33,8 +33,8 @@ pub(super) use switched_on::find as switched_on;
 /// Lets findings say which process and which GIL they are about, if there are several.
 pub(super) use whose::say as say_whose;
 
-use crate::report::{Finding, ProcessReport};
-use scene::{Scene, recorded};
+use crate::report::{Evidence, Finding, ProcessReport};
+use scene::{MOST_PART, Scene, recorded};
 
 /// What is wrong in these processes, those findings that explain most wait time first.
 pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
@@ -42,8 +42,21 @@ pub(super) fn find(processes: &[ProcessReport]) -> Vec<Finding> {
         .flat_map(|process| process.gils.iter().map(move |gil| Scene { process, gil }));
     let mut findings: Vec<Finding> = scenes.flat_map(find_in).collect();
     findings.extend(processes.iter().flat_map(parked::find));
-    findings.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
+    sort(&mut findings);
     findings
+}
+
+/// Those first that explain most wait time. On a busy machine the kernel now and then leaves any
+/// holder: where that is not most of what threads waited, the program is what to look at first.
+pub(super) fn sort(findings: &mut [Finding]) {
+    let is_aside = |finding: &Finding| match finding.evidence {
+        Evidence::Descheduled { waited_s, .. } => finding.cost_s < MOST_PART * waited_s,
+        _ => false,
+    };
+    let order = |a: &Finding, b: &Finding| {
+        is_aside(a).cmp(&is_aside(b)).then(b.cost_s.total_cmp(&a.cost_s))
+    };
+    findings.sort_by(order);
 }
 
 fn find_in(scene: Scene) -> Vec<Finding> {

@@ -99,6 +99,7 @@ fn describe(scene: Scene, threads: &[&ThreadReport]) -> Finding {
     let first = scene.name(threads[0]);
     let (who, were) = match threads {
         [_] => (format!("thread {first}"), "it was"),
+        [_, second] => (format!("threads {first} and {}", scene.name(second)), "they were"),
         _ => (format!("threads {first} and {} more", threads.len() - 1), "they were"),
     };
     let tids: Vec<u32> = threads.iter().map(|thread| thread.tid).collect();

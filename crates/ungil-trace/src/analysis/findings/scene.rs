@@ -13,6 +13,9 @@ pub(super) const RELEVANT_S: f64 = 0.05;
 /// Idle time makes no wait harmless: of a longer run only so much counts, in seconds.
 pub(in crate::analysis) const WINDOW_S: f64 = 10.0;
 
+/// The part of all waits for a GIL from which on what explains them is what to look at first.
+pub(super) const MOST_PART: f64 = 0.5;
+
 /// The interpreter's default switch interval, for a process that did not tell its own.
 pub(super) const SWITCH_INTERVAL_MS: f64 = 5.0;
 
@@ -32,6 +35,11 @@ impl<'a> Scene<'a> {
     /// How long the process lived after its start-up, the time that shares are of.
     pub(super) fn busy_s(self) -> f64 {
         busy_s(self.process)
+    }
+
+    /// How long threads waited for the GIL, summed over all of them.
+    pub(super) fn waited_s(self) -> f64 {
+        self.gil.blame.iter().map(|row| row.waited_s).sum()
     }
 
     /// When `thread` ended, or the process if the thread has not.

@@ -1,6 +1,7 @@
 //! Findings, on the programs they are about and on programs that are well.
 
 use super::scenario::*;
+use crate::analysis::findings;
 use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::{Evidence, Finding, Report};
 use ungil_core::{Event, Kind};
@@ -354,6 +355,25 @@ fn computing_beside_others(cpu: u64) -> Vec<String> {
 fn where_threads_wait_for_holders_that_run_too_the_gil_is_the_limit_besides() {
     assert_eq!(computing_beside_others(10 * MS), ["descheduled", "none"]);
     assert_eq!(computing_beside_others(2 * MS), ["descheduled"]);
+    // What the kernel did is not most of it.
+    assert_eq!(computing_beside_others(17 * MS), ["none", "descheduled"]);
+}
+
+#[test]
+fn what_the_kernel_did_comes_first_only_where_it_explains_most_waits_for_its_gil() {
+    let finding = |evidence, cost_s| Finding { cost_s, ..Finding::of_run(evidence, String::new()) };
+    let descheduled = |cost_s, waited_s| {
+        let (not_run_s, held_s, longest_ms, limited) = (1.0, 2.0, 3.0, false);
+        let evidence = Evidence::Descheduled { not_run_s, held_s, longest_ms, limited, waited_s };
+        finding(evidence, cost_s)
+    };
+    let hog = |cost_s| finding(Evidence::Hog { held_share: 0.9, victims: 1 }, cost_s);
+    let sorted = |mut findings: Vec<Finding>| {
+        findings::sort(&mut findings);
+        findings.iter().map(|it| it.cost_s).collect::<Vec<_>>()
+    };
+    assert_eq!(sorted(vec![hog(1.0), descheduled(3.0, 7.0), hog(2.0)]), [2.0, 1.0, 3.0]);
+    assert_eq!(sorted(vec![hog(1.0), descheduled(3.0, 6.0), hog(2.0)]), [3.0, 2.0, 1.0]);
 }
 
 /// Threads that compute in turns of 5 ms, among which the last one comes back from a call in each fourth.

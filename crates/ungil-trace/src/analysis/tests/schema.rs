@@ -62,7 +62,13 @@ fn rich() -> Report {
         },
         Evidence::Hog { held_share: 0.0, victims: 0 },
         Evidence::Unfair { jain: 0.0, best_share: 0.0, worst_share: 0.0, worst_gap_ms: 0.0 },
-        Evidence::Descheduled { not_run_s: 0.0, held_s: 0.0, longest_ms: 0.0, limited: false },
+        Evidence::Descheduled {
+            not_run_s: 0.0,
+            held_s: 0.0,
+            longest_ms: 0.0,
+            limited: false,
+            waited_s: 0.0,
+        },
         Evidence::LateWakeups {
             unheld_s: 0.0,
             waited_s: 0.0,
