@@ -11,6 +11,7 @@ mod place;
 mod groups;
 mod scene;
 mod functions;
+mod loops;
 mod servers;
 mod pools;
 mod predicted;

@@ -4,9 +4,11 @@ use super::fewer_collections::is_about_collections;
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::short;
+use crate::loops::{InProcess, Library};
+use crate::scene::Scene;
 use crate::servers::more_processes;
 use ungil_simulate::{Change, Rules};
-use ungil_trace::analysis::{held, words};
+use ungil_trace::analysis::{Held, held, words};
 
 /// A thread that spends this part (of 1) of what others wait for in the function is gone with it.
 const ALL: f64 = 0.8;
@@ -55,7 +57,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
                 None => short(&frame),
             };
             subject.function = Some(frame);
-            (what, Some(code(held.function.name())))
+            (what, Some(code(scene, &held)))
         }
         None => (format!("the work of {}", ward.names(culprits)), None),
     };
@@ -88,14 +90,39 @@ fn action(code: Option<String>, command: &[String]) -> Action {
 }
 
 /// What to write. Arguments and results are sent; what both sides change belongs into shared memory.
-fn code(function: &str) -> String {
+fn code(scene: &Scene, held: &Held) -> String {
+    let function = held.function.name();
     let is_name = function.chars().all(|it| it.is_alphanumeric() || "_.".contains(it));
     let function = if is_name && !function.is_empty() { function } else { "function" };
+    let awaited_on = awaited_on(scene, held.function.depth == 0);
+    let InProcess { before, call, needs } = InProcess::of(awaited_on, function);
+    let comment = match awaited_on {
+        Some(_) => "",
+        None if Library::run_by(&scene.gil.threads).is_some() => {
+            "  # in its own thread, not on the event loop"
+        }
+        None => "  # sends them and the result",
+    };
+    let needs = needs.map_or_else(String::new, |it| format!("{it}\n"));
     format!(
-        "from concurrent.futures import ProcessPoolExecutor\n\
-         processes = ProcessPoolExecutor()\n\
-         result = processes.submit({function}, *arguments).result()  # sends them and the \
-         result\n\
+        "{before}result = {call}{comment}\n{needs}\
          # what both sides use and change: from ungil import share; share.Heap().root[...] = ..."
     )
+}
+
+/// The library whose loop has to go on while the function runs elsewhere; `None` if what calls it
+/// may wait.
+///
+/// A thread that runs a loop calls it from there. One that runs no loop may wait for a process, but
+/// not whoever gave it the function: with the outermost one, the loop that others of it belong to.
+fn awaited_on(scene: &Scene, is_outermost: bool) -> Option<Library> {
+    let scene_threads =
+        |places: &[usize]| -> Vec<_> { places.iter().map(|&place| scene.thread(place)).collect() };
+    let culprits = scene_threads(&scene.culprits);
+    let own = Library::run_by(culprits.iter().copied());
+    let given = || {
+        let by_name = culprits.iter().find_map(|it| Library::that_gives_work_to(&it.name));
+        Library::run_by(scene_threads(&scene.victims)).or(by_name)
+    };
+    own.or_else(|| if is_outermost { given() } else { None })
 }
