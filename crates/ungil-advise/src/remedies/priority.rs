@@ -3,6 +3,7 @@
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::groups::is_option;
+use crate::shell::joined;
 use ungil_core::schedule::{Level, Policy, Settings};
 use ungil_simulate::Rules;
 
@@ -25,14 +26,19 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         },
         None,
     );
-    let code = "from ungil import gil\ngil.priority(\"low\")  # in the thread itself";
+    let run = |options: &[&str]| -> Vec<String> {
+        let words = ["ungil", "run", "--policy", "priority"].iter().chain(options).chain(&["--"]);
+        words.map(|&word| word.to_owned()).chain(scene.argv.iter().cloned()).collect()
+    };
+    // A level means nothing in a program that was started in any other way.
+    let code = format!(
+        "# start it with: {}\nfrom ungil import gil\ngil.priority(\"low\")  # in the thread itself",
+        joined(&run(&[]))
+    );
     let action = match &pattern {
         Some(pattern) => {
             let level = format!("{pattern}=low");
-            let words = ["ungil", "run", "--policy", "priority", "--priority", &level, "--"];
-            let words = words.map(str::to_owned).into_iter();
-            let command = Action::command(words.chain(scene.argv.iter().cloned()).collect());
-            Action { code: Some(code.to_owned()), ..command }
+            Action { code: Some(code), ..Action::command(run(&["--priority", &level])) }
         }
         None => Action::code(code),
     };

@@ -110,11 +110,10 @@ fn code(scene: &Scene, held: &Held) -> String {
     )
 }
 
-/// The library whose loop has to go on while the function runs elsewhere; `None` if what calls it
-/// may wait.
+/// The library whose loop has to await the function; `None` if what calls it may wait.
 ///
-/// A thread that runs a loop calls it from there. One that runs no loop may wait for a process, but
-/// not whoever gave it the function: with the outermost one, the loop that others of it belong to.
+/// A thread that runs a loop calls it there. Any other one may wait for a process, unless the function
+/// is the outermost in it: a loop gave it that, and would wait in its place.
 fn awaited_on(scene: &Scene, is_outermost: bool) -> Option<Library> {
     let scene_threads =
         |places: &[usize]| -> Vec<_> { places.iter().map(|&place| scene.thread(place)).collect() };

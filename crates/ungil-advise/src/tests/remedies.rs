@@ -73,6 +73,19 @@ fn a_thread_that_computes_can_come_last_by_its_name() {
 }
 
 #[test]
+fn a_level_that_a_thread_gives_itself_is_advised_with_the_command_under_which_it_counts() {
+    let lines = "# start it with: ungil run --policy priority -- /usr/bin/python3 app.py \
+                 'it'\"'\"'s'\nfrom ungil import gil\ngil.priority(\"low\")  # in the thread itself";
+    for name in ["builder", "Thread=7"] {
+        let told = late_behind(name, 99).end(1_000 * MS);
+        let action = &told.of(Kind::Priority).unwrap().action;
+        assert_eq!(action.code.as_deref(), Some(lines), "{name}");
+        // Such a name is no pattern: what is shown where there is no command has all.
+        assert_eq!(action.shell.is_some(), name == "builder", "{name}");
+    }
+}
+
+#[test]
 fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
     let told = Story::convoy().end(2_000 * MS);
     let advice = told.of(Kind::ToAProcess).unwrap();
@@ -148,7 +161,12 @@ fn a_server_can_be_given_more_processes() {
 
 /// A thread that is so often 5 ms late, behind one that computes.
 fn late(rounds: u64) -> Story {
-    let mut story = Story::of(&["MainThread", "builder"]);
+    late_behind("builder", rounds)
+}
+
+/// The same, behind one of this name.
+fn late_behind(name: &'static str, rounds: u64) -> Story {
+    let mut story = Story::of(&["MainThread", name]);
     story.acquire(0, 1);
     for round in 1..=rounds {
         let at_ns = round * 10 * MS;
