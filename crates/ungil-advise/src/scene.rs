@@ -121,6 +121,11 @@ impl<'a> Scene<'a> {
         busy_s.max(1e-9)
     }
 
+    /// After how long a thread that waits asks the holder to let go.
+    pub fn switch_interval_s(&self) -> f64 {
+        self.process.switch_interval_ms.unwrap_or(5.0) / 1e3
+    }
+
     /// The policy under which it was recorded.
     pub fn policy(&self) -> Policy {
         self.process.policy.and_then(|name| name.parse().ok()).unwrap_or_default()
@@ -194,6 +199,14 @@ impl<'a> Scene<'a> {
             (all_s + row.waited_s, charged_s + theirs_s)
         });
         if all_s > 0.0 { charged_s / all_s } else { 0.0 }
+    }
+
+    /// What all threads together waited while these held.
+    pub fn charged_s(&self, culprits: &[usize]) -> f64 {
+        let culprits = self.tids(culprits);
+        let is_theirs = |who: Who| matches!(who, Who::Thread(tid) if culprits.contains(&tid));
+        let rows = self.gil.blame.iter().filter(|row| is_theirs(row.culprit));
+        rows.map(|row| row.waited_s).sum()
     }
 
     fn take_sides(&mut self) {

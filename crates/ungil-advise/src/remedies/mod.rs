@@ -17,7 +17,7 @@ use crate::scene::{Scene, scenes};
 use rayon::prelude::*;
 use std::time::Instant;
 use ungil_simulate::{Change, Demand, Prediction, Rules};
-use ungil_trace::report::{Evidence as Found, Report};
+use ungil_trace::report::{Report, ThreadReport};
 
 /// What saves less than this part of what the victims wait is not advised.
 const LEAST: f64 = 0.1;
@@ -27,8 +27,9 @@ const MUCH: f64 = 0.5;
 /// less of the user comes first then.
 const PART: f64 = 1.0 / 3.0;
 
-/// Where native code makes up for this part (of 1) of the waits, next to nothing else does.
-const NATIVE_ALONE: f64 = 0.9;
+/// Where native code makes up for this part (of 1) of the waits, who has the GIL next hardly matters:
+/// of shorter calls it is not known that they were native.
+const NATIVE: f64 = 0.75;
 
 /// What all remedies of one GIL are made from.
 struct Ward<'a> {
@@ -69,7 +70,7 @@ pub fn find(report: &Report, demands: &[Demand], until: Option<Instant>) -> Advi
 fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Vec<Advice>) {
     let baseline = Baseline::of(&scene, until);
     let ward = Ward { report, scene, baseline };
-    let of_scheduling = if ward.is_native_alone() { &[][..] } else { &OF_SCHEDULING };
+    let of_scheduling = if ward.is_for_native_code() { &[][..] } else { &OF_SCHEDULING };
     let remedies = of_scheduling.par_iter().chain(&REMEDIES);
     let tried: Vec<_> = remedies.map(|find| find(&ward)).collect();
     let waits_s_per_s = ward.waited_s_per_s();
@@ -106,12 +107,21 @@ impl<'a> Ward<'a> {
         self.scene.waited_s() / self.scene.busy_s()
     }
 
-    /// Whether its threads wait for nothing but native code, which keeps the GIL under any rules.
-    fn is_native_alone(&self) -> bool {
-        let (_, finding) = self.scene.finding;
-        let waited = self.scene.victims.iter().map(|&place| self.scene.thread(place).waited_s);
-        matches!(finding.evidence, Found::NativeHold { .. })
-            && finding.cost_s >= NATIVE_ALONE * waited.sum::<f64>()
+    /// Whether its threads wait for next to nothing but native code, which keeps the GIL under any rules.
+    ///
+    /// The time in which the kernel did not run who kept it is none in which that could have let go.
+    /// And before a request there is the switch interval, in which the same call runs.
+    fn is_for_native_code(&self) -> bool {
+        let culprits = &self.scene.culprits;
+        let of = |part: fn(&ThreadReport) -> f64| -> f64 {
+            culprits.iter().map(|&place| part(self.scene.thread(place))).sum()
+        };
+        let kept_s = of(|it| it.kept.total_s).max(1e-9);
+        let asked_s = of(|it| it.kept.holds as f64) * self.scene.switch_interval_s();
+        let native_s = of(|it| it.kept.waited_s) * (1.0 + asked_s / kept_s);
+        let ran_s = self.scene.charged_s(culprits) - of(|it| it.descheduled.waited_s);
+        let part = (native_s / ran_s.max(1e-9)).min(1.0);
+        part * self.scene.blame_share(culprits) >= NATIVE
     }
 
     /// What a change gains, and how sure that is; `rests_on` is what a prediction assumes besides.

@@ -10,8 +10,8 @@ use ungil_trace::analysis::words;
 const INTERVAL_NS: u64 = 50_000;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
-    let interval_ms = ward.scene.process.switch_interval_ms.unwrap_or(5.0);
-    if ward.scene.policy() != Policy::Stock || interval_ms * 1e6 <= 2.0 * INTERVAL_NS as f64 {
+    let interval_s = ward.scene.switch_interval_s();
+    if ward.scene.policy() != Policy::Stock || interval_s * 1e9 <= 2.0 * INTERVAL_NS as f64 {
         return None;
     }
     let settings = Settings { policy: Policy::Stock, quantum_ns: INTERVAL_NS };
@@ -22,7 +22,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         cause: None,
         text: format!(
             "let threads ask for the GIL every 50 us instead of {}{}{becomes}",
-            words::length(interval_ms / 1e3),
+            words::length(interval_s),
             ward.scene.of_which(ward.report)
         ),
         subject: ward.scene.subject(&ward.scene.victims),

@@ -317,13 +317,38 @@ fn compiled_code_is_told_to_let_go_only_where_it_is_the_users_own() {
     assert!(keeps(&[]).end(1_200 * MS).of(Kind::LetGo).is_none());
 }
 
+/// How many remedies that say who has the GIL next were tried.
+fn scheduled(told: &Told) -> usize {
+    let of_scheduling = [Kind::Policy, Kind::Priority, Kind::SwitchInterval];
+    let all = told.advised.advice.iter().chain(&told.advised.rejected);
+    all.filter(|it| of_scheduling.contains(&it.kind)).count()
+}
+
+#[test]
+fn time_in_which_the_kernel_did_not_run_who_kept_the_gil_calls_for_no_schedule() {
+    let told = |ran_ms| {
+        let mut story = Story::of(&["MainThread", "native"]);
+        for round in 0..12 {
+            let at_ns = round * 600 * MS;
+            story.acquire(at_ns, 1);
+            story.wait(at_ns + MS, 0);
+            story.ask(at_ns + 6 * MS, 0);
+            story.ran_of_hold(at_ns, 1, ran_ms * MS);
+            story.forced(at_ns + 400 * MS, 1);
+            story.acquire(at_ns + 400 * MS + 10_000, 0);
+            story.release(at_ns + 401 * MS, 0);
+        }
+        let told = story.end(7_200 * MS);
+        assert_eq!(scheduled(&told), 0, "{:?}", told.kinds());
+        assert!(told.kinds().contains(&Kind::ToAProcess), "{:?}", told.kinds());
+        told.report.findings.into_iter().find(crate::scene::is_about_waits).unwrap().evidence
+    };
+    assert!(matches!(told(150), Evidence::Convoy { .. }));
+    assert!(matches!(told(250), Evidence::NativeHold { .. }));
+}
+
 #[test]
 fn no_schedule_is_advised_to_who_waits_for_native_code_alone() {
-    let scheduled = |told: &Told| {
-        let of_scheduling = [Kind::Policy, Kind::Priority, Kind::SwitchInterval];
-        let all = told.advised.advice.iter().chain(&told.advised.rejected);
-        all.filter(|it| of_scheduling.contains(&it.kind)).count()
-    };
     let told = keeps(&[]).end(1_200 * MS);
     assert!(told.of(Kind::ToAProcess).is_some());
     assert_eq!(scheduled(&told), 0, "{:?}", told.kinds());
