@@ -14,8 +14,10 @@ use ungil_simulate::{
 
 /// A simulation of the recording that is off by more than this (of 1) is not trusted much,
 const CLOSE: f64 = 0.25;
-/// and one that is off by more than this not at all.
+/// and one that is off by more than this hardly;
 const FAR: f64 = 1.0;
+/// beyond this it is none of this program, and nothing is predicted from it.
+const TOO_FAR: f64 = 4.0;
 
 /// What was predicted from fewer waits than this may be chance,
 const FEW_WAITS: u64 = 20;
@@ -53,7 +55,15 @@ impl<'a> Baseline<'a> {
         if recorded <= 0.0 || simulated <= 0.0 {
             return Err("the simulation of the recording shows no such waits".to_owned());
         }
-        Ok(Self { demand, victims, measure, recorded, simulated, figures, until })
+        let baseline = Self { demand, victims, measure, recorded, simulated, figures, until };
+        if baseline.error() > TOO_FAR {
+            return Err(format!(
+                "the simulation does not reproduce the recording: it gives {}, and {} was recorded",
+                told(measure, simulated),
+                told(measure, recorded),
+            ));
+        }
+        Ok(baseline)
     }
 
     /// The recording as it was, to be changed otherwise.

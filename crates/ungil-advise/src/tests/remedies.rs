@@ -1,6 +1,6 @@
 //! What could help where threads wait for the GIL.
 
-use super::story::{MS, Story, Told};
+use super::story::{MS, PID, Story, Told};
 use crate::{Kind, Measure, Sure};
 use ungil_trace::report::Evidence;
 
@@ -448,4 +448,31 @@ fn advice_without_a_prediction_says_why_and_is_not_ranked_by_it() {
     assert_eq!(advised.advice[0].kind, Kind::Policy);
     let because = &advised.advice[0].confidence.because;
     assert!(because.starts_with("nothing is predicted: "), "{because}");
+}
+
+#[test]
+fn nothing_is_predicted_from_a_simulation_that_is_far_from_the_recording() {
+    let Told { report, mut demands, .. } = Story::convoy().end(2_000 * MS);
+    let mut advised = |times: f64| {
+        let recorded = &mut demands[0].recorded.threads;
+        let main = recorded.iter().position(|it| it.tid == PID).unwrap();
+        let mean_us = recorded[main].returns.mean_us;
+        recorded[main].returns.mean_us *= times;
+        let advised = crate::advise(&report, &demands);
+        demands[0].recorded.threads[main].returns.mean_us = mean_us;
+        advised
+    };
+    let of = |advised: &crate::Advised, kind| {
+        advised.advice.iter().find(|it| it.kind == kind).cloned().unwrap()
+    };
+    let near = of(&advised(3.0), Kind::Policy);
+    assert!(near.gain.is_some() && near.confidence.level == Sure::Low, "{near:?}");
+    for times in [6.0, 1.0 / 6.0] {
+        let far = advised(times);
+        assert!(far.advice.iter().all(|it| it.gain.is_none()), "{:?}", far.advice);
+        let because = of(&far, Kind::Policy).confidence.because;
+        let begins =
+            "nothing is predicted: the simulation does not reproduce the recording: it gives";
+        assert!(because.starts_with(begins), "{because}");
+    }
 }

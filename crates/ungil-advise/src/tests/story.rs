@@ -245,13 +245,15 @@ impl Story {
         let demands = Demand::of(&self.records);
         let report = analysis.report();
         let advised = advise(&report, &demands);
-        Told { report, advised }
+        Told { report, demands, advised }
     }
 }
 
 /// What came of a story.
 pub struct Told {
     pub report: Report,
+    /// What its threads wanted.
+    pub demands: Vec<Demand>,
     pub advised: Advised,
 }
 
