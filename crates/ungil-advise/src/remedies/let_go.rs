@@ -17,9 +17,9 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     };
     let is_users = frame.as_deref().is_none_or(|it| Origin::of(file_of(it)) == Origin::User);
     scene.culprits.first().filter(|_| is_users)?;
-    let Way { what, code, assumes } = match native.as_ref().filter(|it| it.is_kept_by_ctypes()) {
-        Some(native) => by_ctypes(native),
-        None => in_own(scene.process.libraries.first()?),
+    let Way { what, code, assumes } = match native {
+        Some(native) if native.is_kept_by_ctypes() => by_ctypes(native),
+        _ => in_own(own_library(&scene.process.libraries, native.as_ref())?),
     };
     let kept = scene.kept_share(&scene.culprits, *unanswered_s);
     let tids = scene.tids(&scene.culprits);
@@ -44,6 +44,16 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         evidence: ward.evidence(),
         same_as: None,
     })
+}
+
+/// The one of the user's own libraries that keeps the GIL: the one that looks have found, if they
+/// have found any. Recorders have counted ungil's own among these.
+fn own_library<'a>(libraries: &'a [String], native: Option<&NativeReport>) -> Option<&'a str> {
+    let is_it = |file: &&String| match native {
+        Some(native) => **file == native.library,
+        None => !file.contains("/ungil/_native."),
+    };
+    libraries.iter().find(is_it).map(String::as_str)
 }
 
 /// How a function lets go of the GIL.

@@ -1,6 +1,6 @@
 //! What could help where threads wait for the GIL.
 
-use super::story::{MS, PID, Story, Told};
+use super::story::{MS, PID, PYTHON, Story, Told};
 use crate::{Kind, Measure, Sure};
 use ungil_trace::report::Evidence;
 
@@ -290,6 +290,11 @@ fn keeps(libraries: &[&str]) -> Story {
 
 /// The same, where that is seen in these functions.
 fn keeps_in(libraries: &[&str], symbols: &[&str]) -> Story {
+    keeps_in_library(libraries, PYTHON, symbols)
+}
+
+/// The same, of this library.
+fn keeps_in_library(libraries: &[&str], library: &str, symbols: &[&str]) -> Story {
     let mut story = Story::of(&["MainThread", "native"]);
     story.libraries(libraries);
     for round in 0..3 {
@@ -298,7 +303,7 @@ fn keeps_in(libraries: &[&str], symbols: &[&str]) -> Story {
         story.wait(at_ns + MS, 0);
         story.ask(at_ns + 6 * MS, 0);
         if !symbols.is_empty() {
-            story.native(at_ns + 50 * MS, 1, symbols);
+            story.native_in(library, at_ns + 50 * MS, 1, symbols);
         }
         story.forced(at_ns + 200 * MS, 1);
         story.acquire(at_ns + 200 * MS + 10_000, 0);
@@ -315,6 +320,22 @@ fn compiled_code_is_told_to_let_go_only_where_it_is_the_users_own() {
     assert!(advice.action.code.as_deref().unwrap().contains("Py_BEGIN_ALLOW_THREADS"));
     assert!(advice.confidence.level >= Sure::Medium);
     assert!(keeps(&[]).end(1_200 * MS).of(Kind::LetGo).is_none());
+}
+
+#[test]
+fn only_the_library_that_keeps_the_gil_is_told_to_let_go_of_it_and_never_ungils_own() {
+    let own = ["/srv/ungil/python/ungil/_native.abi3.so", "/srv/app/_fast.so", "/srv/app/_slow.so"];
+    let told = |libraries: &[&str], mut story: Story| {
+        story.libraries(libraries);
+        let advice = story.end(1_200 * MS).of(Kind::LetGo)?.text.clone();
+        let rest = advice.strip_prefix("release the GIL in your own ")?;
+        rest.split([' ', ',']).next().map(str::to_owned)
+    };
+    assert_eq!(told(&own[..1], keeps(&[])), None);
+    assert_eq!(told(&own, keeps(&[])).as_deref(), Some("_fast.so"));
+    assert_eq!(told(&own, keeps_in(&[], &["sre_match"])), None);
+    let of_slow = keeps_in_library(&[], own[2], &["slow"]);
+    assert_eq!(told(&own, of_slow).as_deref(), Some("_slow.so"));
 }
 
 /// How many remedies that say who has the GIL next were tried.

@@ -16,6 +16,8 @@ use ungil_trace::report::Report;
 pub const MS: u64 = 1_000_000;
 const START: u64 = 1_000 * MS;
 pub const PID: u32 = 100;
+/// The library of the interpreter.
+pub const PYTHON: &str = "/usr/lib/libpython3.13.so.1.0";
 
 /// What happened; times are in ns since the start of the process.
 pub struct Story {
@@ -151,9 +153,14 @@ impl Story {
 
     /// A look at a thread that holds, in native functions, innermost first.
     pub fn native(&mut self, at_ns: u64, thread: u32, symbols: &[&str]) {
+        self.native_in(PYTHON, at_ns, thread, symbols);
+    }
+
+    /// The same, in functions of this library.
+    pub fn native_in(&mut self, library: &str, at_ns: u64, thread: u32, symbols: &[&str]) {
         let frame = |symbol: &&str| NativeFrame {
             symbol: (*symbol).to_owned(),
-            library: "/usr/lib/libpython3.13.so.1.0".to_owned(),
+            library: library.to_owned(),
             ..NativeFrame::default()
         };
         let native = Some(symbols.iter().map(frame).collect());
