@@ -7,7 +7,7 @@ use crate::functions::short;
 use crate::scene::Scene;
 use ungil_simulate::{Gil, Rules};
 use ungil_trace::analysis::words;
-use ungil_trace::report::{Processors, What};
+use ungil_trace::report::{OffGil, Processors, What};
 
 /// A lock that fewer looks have found may be one that a thread waits for once.
 const LEAST_LOOKS: u64 = 3;
@@ -28,7 +28,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let locks = threads.flat_map(|(place, thread)| {
         let places = thread.off_gil.iter().enumerate();
         let locks = places.filter(|(_, it)| {
-            it.what == What::Lock && it.user_frame.is_some() && it.gaps + it.samples >= LEAST_LOOKS
+            it.what == What::Lock && is_users(it) && it.gaps + it.samples >= LEAST_LOOKS
         });
         locks.map(move |(number, it)| (place, number, it))
     });
@@ -75,6 +75,21 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         evidence,
         same_as: None,
     })
+}
+
+/// Whether it is a lock that the user's own code takes. Packages wait by locks for what comes next: a
+/// message, a result, something to do.
+fn is_users(off: &OffGil) -> bool {
+    let takes = |frame: &String| {
+        let function = frame.split(" (").next().unwrap_or_default();
+        matches!(function.rsplit('.').next(), Some("__enter__" | "acquire"))
+    };
+    let Some(user) = &off.user_frame else { return false };
+    match &off.stack[..] {
+        [innermost, ..] if innermost == user => true,
+        [innermost, caller, ..] => caller == user && takes(innermost),
+        _ => false,
+    }
 }
 
 /// What a prediction without a GIL takes for granted of processors: it leaves out waits for them.

@@ -497,3 +497,30 @@ fn nothing_is_predicted_from_a_simulation_that_is_far_from_the_recording() {
         assert!(because.starts_with(begins), "{because}");
     }
 }
+
+#[test]
+fn a_lock_remains_without_a_gil_where_the_users_own_code_takes_it() {
+    let contends = |stack: &[&str]| {
+        let mut story = Story::convoy_of(&["waiter"]);
+        for round in 0..10 {
+            let at_ns = (2_010 + 151 * round) * MS;
+            story.acquire(at_ns, 2);
+            story.release(at_ns + MS / 2, 2);
+            story.off(at_ns + 75 * MS, 2, ("futex", ""), stack);
+        }
+        story.acquire(3_520 * MS, 2);
+        let told = story.end(3_530 * MS);
+        let text = &told.of(Kind::FreeThreaded).unwrap().text;
+        text.rsplit("; ").next().unwrap().to_owned()
+    };
+    let (chat, of_package) = ("chat app.py:11", "/x/site-packages/websockets/sync/messages.py");
+    let remains = "the lock at chat (app.py:11) remains";
+    assert_eq!(contends(&[chat]), remains);
+    assert_eq!(contends(&["Condition.__enter__ ~threading.py", chat]), remains);
+    let acquire = format!("Lock.acquire {of_package}");
+    assert_eq!(contends(&[&acquire, chat]), remains);
+    let unknown = "the trace does not show which locks are contended then";
+    let waits = format!("Assembler.get_next_frame {of_package}");
+    assert_eq!(contends(&[&waits, chat]), unknown);
+    assert_eq!(contends(&["Condition.__enter__ ~threading.py", &waits, chat]), unknown);
+}
