@@ -1,15 +1,30 @@
 //! Event loops: which library runs one, and what it takes there to leave a function to another
 //! thread or process, so that the loop goes on meanwhile.
 
+use crate::functions::is_in;
 use ungil_trace::report::ThreadReport;
 
-/// A library that runs event loops.
+/// A library that runs event loops. gevent is none of these: how to wait in a greenlet depends on what
+/// the program has patched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
     Asyncio,
     Trio,
     Twisted,
-    Gevent,
+}
+
+/// The files whose functions run a loop; uvloop is compiled.
+const FILES: [&str; 5] = [
+    "asyncio/base_events.py",
+    "asyncio/runners.py",
+    "trio/_core/_run.py",
+    "twisted/internet/base.py",
+    "gevent/hub.py",
+];
+
+/// Whether a frame is of what runs a loop.
+pub fn runs_loop(frame: &str) -> bool {
+    FILES.iter().any(|file| is_in(frame, file)) || frame.contains("/uvloop/")
 }
 
 /// What the threads are called in which a loop runs the functions that it is given.
@@ -33,19 +48,19 @@ pub struct InProcess {
 
 impl Library {
     /// The one whose loop is run by the function of this frame.
-    pub fn of(frame: &str) -> Self {
+    pub fn of(frame: &str) -> Option<Self> {
         match frame {
-            _ if frame.contains("/trio/") => Self::Trio,
-            _ if frame.contains("/twisted/") => Self::Twisted,
-            _ if frame.contains("/gevent/") => Self::Gevent,
-            _ => Self::Asyncio,
+            _ if frame.contains("/trio/") => Some(Self::Trio),
+            _ if frame.contains("/twisted/") => Some(Self::Twisted),
+            _ if frame.contains("/gevent/") => None,
+            _ => Some(Self::Asyncio),
         }
     }
 
     /// The one whose loop one of these threads runs.
     pub fn run_by<'a>(threads: impl IntoIterator<Item = &'a ThreadReport>) -> Option<Self> {
-        let by = threads.into_iter().find_map(|thread| thread.event_loop.as_ref());
-        by.map(|it| Self::of(&it.by))
+        let mut by = threads.into_iter().filter_map(|thread| thread.event_loop.as_ref());
+        by.find_map(|it| Self::of(&it.by))
     }
 
     /// The one whose loop gives functions to a thread that is called so.
@@ -73,11 +88,36 @@ impl InProcess {
             Some(Library::Twisted) => {
                 format!("await deferToThread(processes.submit({function}, *arguments).result)")
             }
-            // How to wait for one in a greenlet depends on what the program has patched.
-            Some(Library::Gevent) | None => {
-                format!("processes.submit({function}, *arguments).result()")
-            }
+            None => format!("processes.submit({function}, *arguments).result()"),
         };
         Self { before: POOL, call, needs: None }
+    }
+}
+
+/// What code of a loop should leave to another thread or process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work<'a> {
+    /// The function, if it has a name.
+    pub name: Option<&'a str>,
+    /// Whether the loop itself called it: it is a coroutine, or what the loop calls back.
+    pub is_outermost: bool,
+}
+
+impl<'a> Work<'a> {
+    /// The function, in a line of code.
+    pub fn word(self) -> &'a str {
+        self.name.filter(|_| !self.is_outermost).unwrap_or("function")
+    }
+
+    /// A comment on that line, which says what else it may have to be. Nothing tells a coroutine from
+    /// other functions, and neither a thread nor a process can run one.
+    pub fn comment(self, does: &str) -> Option<String> {
+        self.name.map(|name| {
+            if self.is_outermost {
+                format!("# function: what {does} in {name}")
+            } else {
+                format!("# if {name} is async: what {does} in it")
+            }
+        })
     }
 }

@@ -4,7 +4,8 @@
 use super::event_loop::{LEAST_LOOKS, LEAST_S, PART, SLOW_MS};
 use super::sight::{Sight, Told};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use crate::functions::short;
+use crate::functions::{callable, short};
+use crate::loops::{InProcess, Library, Work};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{ComputedIn, EventLoop};
 
@@ -16,7 +17,7 @@ const MOST: f64 = 0.8;
 /// What the threads of loops computed, longest first.
 pub fn find(sight: &Sight) -> Vec<Advice> {
     let computed = |(thread, it): &(usize, &EventLoop)| {
-        let inmost = inmost(it)?;
+        let inmost = inmost(it, |_| true)?;
         Some((it.computed_s, advice(sight, *thread, it, inmost)))
     };
     let mut found: Vec<_> =
@@ -58,12 +59,13 @@ fn is_known(it: &EventLoop) -> bool {
     it.looks >= least && !it.functions.is_empty()
 }
 
-/// The innermost function that was nearly always on the stack; if there is none, the one that was
-/// there most often.
-fn inmost(it: &EventLoop) -> Option<&ComputedIn> {
-    let inmost = it.functions.iter().filter(|function| share(it, function) >= MOST);
+/// Of those that are meant, the innermost function that was nearly always on the stack; if there is
+/// none, the one that was there most often.
+fn inmost(it: &EventLoop, is_meant: fn(&str) -> bool) -> Option<&ComputedIn> {
+    let meant = || it.functions.iter().filter(|function| is_meant(&function.function));
+    let inmost = meant().filter(|function| share(it, function) >= MOST);
     let inmost = inmost.max_by_key(|function| (function.depth, function.looks));
-    inmost.or_else(|| it.functions.iter().max_by_key(|function| (function.looks, function.depth)))
+    inmost.or_else(|| meant().max_by_key(|function| (function.looks, function.depth)))
 }
 
 fn share(it: &EventLoop, function: &ComputedIn) -> f64 {
@@ -92,7 +94,7 @@ fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -
     let told = Told {
         text: format!("computing blocks the event loop of thread {name}: {found}"),
         frame: Some(line.clone()),
-        code: code(it).map(str::to_owned),
+        code: code(it),
         sure: if is_most && it.looks >= SURE_LOOKS { Sure::High } else { Sure::Medium },
         because: format!(
             "the events tell how long each hold was, and {} found the thread in a callback of its \
@@ -110,27 +112,23 @@ fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -
     sight.not_the_gil(Cause::BlockedEventLoop, &[thread], told)
 }
 
-/// What to write instead. A thread would share the GIL with the loop, so a process is better. How to
-/// wait for one in a greenlet depends on what the program has patched.
-fn code(it: &EventLoop) -> Option<&'static str> {
-    if it.by.contains("/trio/") {
-        return Some(
-            "await anyio.to_process.run_sync(function, *arguments)  # another process; a thread would \
-             share the GIL with the loop",
-        );
-    }
-    if it.by.contains("/twisted/") {
-        return Some(
-            "await deferToThread(processes.submit(function, *arguments).result)  \
-             # processes = ProcessPoolExecutor(); the thread only waits",
-        );
-    }
-    if it.by.contains("/gevent/") {
-        return None;
-    }
-    Some(
-        "await asyncio.get_running_loop().run_in_executor(processes, function, *arguments)  \
-         # processes = ProcessPoolExecutor(); in asyncio.to_thread it would share the GIL with the \
-         loop, which then runs in between",
-    )
+/// What to write instead. A thread would share the GIL with the loop, so a process is better.
+fn code(it: &EventLoop) -> Option<String> {
+    let library = Library::of(&it.by)?;
+    let why = match library {
+        Library::Asyncio => {
+            "# in asyncio.to_thread it would share the GIL with the loop, which then runs in between"
+        }
+        Library::Trio => "# another process: a thread would share the GIL with the loop",
+        Library::Twisted => "# the thread only waits for the other process",
+    };
+    let work = inmost(it, |function| callable(function).is_some()).map(|function| Work {
+        name: callable(&function.function),
+        is_outermost: function.depth == 0,
+    });
+    let work = work.unwrap_or_default();
+    let InProcess { before, call, needs } = InProcess::of(Some(library), work.word());
+    let comments = [work.comment("computes"), Some(why.to_owned()), needs.map(str::to_owned)];
+    let lines: Vec<_> = std::iter::once(call).chain(comments.into_iter().flatten()).collect();
+    Some(format!("{before}{}", lines.join("\n")))
 }

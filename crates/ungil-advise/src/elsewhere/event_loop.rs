@@ -2,7 +2,8 @@
 
 use super::sight::{Sight, Sum, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use crate::functions::short;
+use crate::functions::{callable, is_users, short};
+use crate::loops::{Work, runs_loop};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
 
@@ -72,7 +73,7 @@ impl Line<'_> {
         sight.not_the_gil(Cause::BlockedEventLoop, &[worst.thread], Told {
             text,
             frame: Some(frame.clone()),
-            code: Some(code(off).to_owned()),
+            code: Some(code(off)),
             sure: Sure::High,
             because: format!(
                 "in these gaps, looks found the thread in {}, which the loop's own code had called",
@@ -83,7 +84,7 @@ impl Line<'_> {
     }
 }
 
-fn code(off: &OffGil) -> &'static str {
+fn code(off: &OffGil) -> String {
     let is_trio = off.stack.iter().any(|frame| frame.contains("/trio/_core/_run.py"));
     // Somebody else's lock cannot be replaced, and native code waits so for threads of its own, too.
     let what = if off.user_frame == off.frame || off.what != What::Lock {
@@ -91,24 +92,41 @@ fn code(off: &OffGil) -> &'static str {
     } else {
         What::Computing
     };
-    match what {
+    let line = match what {
         What::Sleep if is_trio => "await trio.sleep(seconds)  # instead of time.sleep(seconds)",
-        What::Lock if is_trio => {
-            "async with trio.Lock(): ...  # or: await trio.to_thread.run_sync(function, *arguments)"
-        }
+        What::Sleep => "await asyncio.sleep(seconds)  # instead of time.sleep(seconds)",
         What::Thread if is_trio => {
             "await trio.to_thread.run_sync(function, *arguments)  # or: ...run_sync(future.result)"
         }
-        _ if is_trio => {
-            "await trio.to_thread.run_sync(function, *arguments)  # or use a library for trio"
-        }
-        What::Sleep => "await asyncio.sleep(seconds)  # instead of time.sleep(seconds)",
         What::Thread => {
             "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, *arguments)"
         }
-        What::Lock => {
-            "async with asyncio.Lock(): ...  # or: await asyncio.to_thread(function, *arguments)"
-        }
-        _ => "await asyncio.to_thread(function, *arguments)  # or use a library for asyncio",
-    }
+        _ => return to_a_thread(what, is_trio, work(off)),
+    };
+    line.to_owned()
+}
+
+fn to_a_thread(what: What, is_trio: bool, work: Work) -> String {
+    let (library, to_thread) = if is_trio {
+        ("trio", "trio.to_thread.run_sync")
+    } else {
+        ("asyncio", "asyncio.to_thread")
+    };
+    let call = format!("await {to_thread}({}, *arguments)", work.word());
+    let line = match what {
+        What::Lock => format!("async with {library}.Lock(): ...  # or: {call}"),
+        _ => format!("{call}  # or use a library for {library}"),
+    };
+    let comment = work.comment("blocks").map_or_else(String::new, |it| format!("\n{it}"));
+    format!("{line}{comment}")
+}
+
+/// The innermost function of the user's own that has a name, of those that the loop called.
+fn work(off: &OffGil) -> Work<'_> {
+    let called = off.stack.iter().take_while(|frame| !runs_loop(frame));
+    let mut called = called.filter(|frame| is_users(frame));
+    let Some(name) = called.find_map(|frame| callable(frame)) else { return Work::default() };
+    // One that calls itself may be the outermost.
+    let is_outermost = called.all(|frame| callable(frame) == Some(name));
+    Work { name: Some(name), is_outermost }
 }

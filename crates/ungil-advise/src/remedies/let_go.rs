@@ -3,9 +3,8 @@
 
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
-use crate::functions::short;
+use crate::functions::{is_users, short};
 use ungil_trace::analysis::words;
-use ungil_trace::origin::Origin;
 use ungil_trace::report::{Evidence as Found, NativeReport};
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
@@ -15,8 +14,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     else {
         return None;
     };
-    let is_users = frame.as_deref().is_none_or(|it| Origin::of(file_of(it)) == Origin::User);
-    scene.culprits.first().filter(|_| is_users)?;
+    let is_own = frame.as_deref().is_none_or(is_users);
+    scene.culprits.first().filter(|_| is_own)?;
     let Way { what, code, assumes } = match native {
         Some(native) if native.is_kept_by_ctypes() => by_ctypes(native),
         _ => in_own(own_library(&scene.process.libraries, native.as_ref())?),
@@ -88,15 +87,5 @@ fn in_own(library: &str) -> Way {
             .to_owned(),
         assumes: "it assumes that the call goes into that library, and needs no Python object \
                   while it computes",
-    }
-}
-
-/// The file in `function (file:line)`.
-fn file_of(frame: &str) -> &str {
-    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
-    let place = place.strip_suffix(')').unwrap_or(place);
-    match place.rsplit_once(':') {
-        Some((file, line)) if line.parse::<u32>().is_ok() => file,
-        _ => place,
     }
 }

@@ -3,8 +3,8 @@
 use super::fewer_collections::is_about_collections;
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
-use crate::functions::short;
-use crate::loops::{InProcess, Library};
+use crate::functions::{callable, short};
+use crate::loops::{InProcess, Library, Work};
 use crate::scene::Scene;
 use crate::servers::more_processes;
 use ungil_simulate::{Change, Rules};
@@ -91,37 +91,51 @@ fn action(code: Option<String>, command: &[String]) -> Action {
 
 /// What to write. Arguments and results are sent; what both sides change belongs into shared memory.
 fn code(scene: &Scene, held: &Held) -> String {
-    let function = held.function.name();
-    let is_name = function.chars().all(|it| it.is_alphanumeric() || "_.".contains(it));
-    let function = if is_name && !function.is_empty() { function } else { "function" };
-    let awaited_on = awaited_on(scene, held.function.depth == 0);
-    let InProcess { before, call, needs } = InProcess::of(awaited_on, function);
-    let comment = match awaited_on {
-        Some(_) => "",
-        None if Library::run_by(&scene.gil.threads).is_some() => {
+    let name = callable(&held.function.function);
+    let work = Work { name, is_outermost: false };
+    let loops = Loops::of(scene, held.function.depth == 0);
+    let InProcess { before, call, needs } = InProcess::of(loops.awaited_on(), work.word());
+    let comment = match loops {
+        Loops { own: None, given_by: None, others: true } => {
             "  # in its own thread, not on the event loop"
         }
-        None => "  # sends them and the result",
+        Loops { own: None, given_by: None, others: false } => "  # sends them and the result",
+        _ => "",
     };
-    let needs = needs.map_or_else(String::new, |it| format!("{it}\n"));
-    format!(
-        "{before}result = {call}{comment}\n{needs}\
-         # what both sides use and change: from ungil import share; share.Heap().root[...] = ..."
-    )
+    let of_own = loops.own.and(work.comment("computes"));
+    let shares =
+        "# what both sides use and change: from ungil import share; share.Heap().root[...] = ...";
+    let lines =
+        [Some(format!("{before}result = {call}{comment}")), of_own, needs.map(str::to_owned)];
+    let lines = lines.into_iter().flatten().chain([shares.to_owned()]);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The library whose loop has to await the function; `None` if what calls it may wait.
-///
-/// A thread that runs a loop calls it there. Any other one may wait for a process, unless the function
-/// is the outermost in it: a loop gave it that, and would wait in its place.
-fn awaited_on(scene: &Scene, is_outermost: bool) -> Option<Library> {
-    let scene_threads =
-        |places: &[usize]| -> Vec<_> { places.iter().map(|&place| scene.thread(place)).collect() };
-    let culprits = scene_threads(&scene.culprits);
-    let own = Library::run_by(culprits.iter().copied());
-    let given = || {
+/// The event loops that have to go on while the function runs elsewhere.
+struct Loops {
+    /// A thread that was in the function runs this one, and so calls it there.
+    own: Option<Library>,
+    /// This one gave the function to a thread, and would have to wait in its place.
+    given_by: Option<Library>,
+    /// Whether another thread runs one.
+    others: bool,
+}
+
+impl Loops {
+    /// Only the outermost function of a thread was given to it. What others call may wait.
+    fn of(scene: &Scene, is_outermost: bool) -> Self {
+        let threads = |places: &[usize]| -> Vec<_> {
+            places.iter().map(|&place| scene.thread(place)).collect()
+        };
+        let culprits = threads(&scene.culprits);
+        let own = Library::run_by(culprits.iter().copied());
         let by_name = culprits.iter().find_map(|it| Library::that_gives_work_to(&it.name));
-        Library::run_by(scene_threads(&scene.victims)).or(by_name)
-    };
-    own.or_else(|| if is_outermost { given() } else { None })
+        let given_by = Library::run_by(threads(&scene.victims)).or(by_name);
+        let others = Library::run_by(&scene.gil.threads).is_some();
+        Self { own, given_by: given_by.filter(|_| is_outermost), others }
+    }
+
+    fn awaited_on(&self) -> Option<Library> {
+        self.own.or(self.given_by)
+    }
 }

@@ -112,3 +112,50 @@ fn what_to_await_instead_on_a_loop_of_trio_runs_in_another_process() {
     let code = first(&story.end(2_000 * MS)).action.code.clone().unwrap();
     assert!(code.starts_with("await anyio.to_process.run_sync(function, *arguments)"), "{code}");
 }
+
+/// What is advised where these stacks compute on a loop.
+fn code(stack: &[&str]) -> String {
+    let mut story = Story::of(&["MainThread"]);
+    for round in 0..20 {
+        story.acquire(round * 100 * MS, 0);
+        story.computes(round * 100 * MS + 20 * MS, 0, stack);
+        story.release(round * 100 * MS + 90 * MS, 0);
+    }
+    first(&story.end(2_000 * MS)).action.code.clone().unwrap()
+}
+
+#[test]
+fn the_function_that_computes_is_what_goes_to_another_process() {
+    let lines = "from concurrent.futures import ProcessPoolExecutor\n\
+                 processes = ProcessPoolExecutor()\n\
+                 await asyncio.get_running_loop().run_in_executor(processes, digest, *arguments)\n\
+                 # if digest is async: what computes in it\n\
+                 # in asyncio.to_thread it would share the GIL with the loop, which then runs in between";
+    assert_eq!(code(&["digest app.py", "handle app.py", BASE, "main app.py"]), lines);
+    // What has no name that can be called is a part of another one, or called by it.
+    for inner in ["digest.<locals>.<genexpr> app.py", "root <template>"] {
+        assert_eq!(code(&[inner, "digest app.py", "handle app.py", BASE]), lines);
+    }
+}
+
+#[test]
+fn a_function_that_the_loop_itself_called_is_not_what_another_process_can_run() {
+    for stack in [&["handle app.py", BASE][..], &["handle.<locals>.<lambda> app.py", BASE]] {
+        let code = code(stack);
+        assert!(code.contains("(processes, function, *arguments)\n"), "{code}");
+        assert_eq!(
+            code.contains("\n# function: what computes in handle\n"),
+            stack[0].starts_with("handle ")
+        );
+    }
+}
+
+#[test]
+fn where_trio_is_used_it_is_said_that_anyio_is_another_package() {
+    let trio = "unrolled_run /x/site-packages/trio/_core/_run.py";
+    let lines = "await anyio.to_process.run_sync(digest, *arguments)\n\
+                 # if digest is async: what computes in it\n\
+                 # another process: a thread would share the GIL with the loop\n\
+                 # anyio works with trio: pip install anyio";
+    assert_eq!(code(&["digest app.py", "serve app.py", trio]), lines);
+}

@@ -104,6 +104,25 @@ fn what_to_await_instead_is_of_the_library_that_the_loop_is_of() {
 }
 
 #[test]
+fn the_users_own_function_that_blocks_is_what_goes_to_a_thread() {
+    let code = |stack: &[&str]| {
+        let mut story = Story::of(&["MainThread"]);
+        off(&mut story, 0, 150 * MS, ("recvfrom", "socket"), stack);
+        first(&story.end(1_600 * MS)).action.code.clone().unwrap()
+    };
+    let lines = "await asyncio.to_thread(notify, *arguments)  # or use a library for asyncio\n\
+                 # if notify is async: what blocks in it";
+    let package = "get /x/site-packages/requests/api.py";
+    assert_eq!(code(&["notify app.py", "handle app.py", BASE, "main app.py"]), lines);
+    assert_eq!(code(&[package, "notify app.py", "handle app.py", BASE]), lines);
+    assert_eq!(code(&["<lambda> app.py", "notify app.py", "handle app.py", BASE]), lines);
+    // Who is called by the loop has to await, and not to be handed over.
+    let lines = "await asyncio.to_thread(function, *arguments)  # or use a library for asyncio\n\
+                 # function: what blocks in handle";
+    assert_eq!(code(&[package, "handle app.py", BASE, "main app.py"]), lines);
+}
+
+#[test]
 fn a_loop_that_waits_for_the_result_of_a_thread_is_told_to_await_that_and_no_lock() {
     let code = |stack: &[&str]| {
         let mut story = Story::of(&["MainThread"]);

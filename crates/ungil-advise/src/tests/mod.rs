@@ -2,6 +2,7 @@
 
 pub mod story;
 mod remedies;
+mod loops;
 mod elsewhere;
 mod computing;
 mod polling;

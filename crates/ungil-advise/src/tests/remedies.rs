@@ -101,54 +101,6 @@ fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
     assert_eq!(advice.subject.function.as_deref(), Some("build_report (app.py:7)"));
 }
 
-/// A thread that waits for the GIL now and then and was seen in this loop, beside one that computes.
-fn beside_a_loop(loop_frame: &str, worker: &'static str, stack: &[&str]) -> String {
-    let mut story = Story::of(&["MainThread", worker]);
-    story.acquire(0, 1);
-    for round in 1..200 {
-        let at_ns = round * 10 * MS;
-        story.wait(at_ns, 0);
-        story.ask(at_ns + 5 * MS, 0);
-        story.held(at_ns + 5 * MS, 1, stack);
-        story.forced(at_ns + 5 * MS + 10_000, 1);
-        story.acquire(at_ns + 5 * MS + 20_000, 0);
-        story.wait(at_ns + 5 * MS + 30_000, 1);
-        story.release(at_ns + 5 * MS + 200_000, 0);
-        story.off(at_ns + 6 * MS, 0, ("epoll_wait", ""), &["select ~selectors.py", loop_frame]);
-        story.acquire(at_ns + 5 * MS + 220_000, 1);
-    }
-    let told = story.end(2_000 * MS);
-    told.of(Kind::ToAProcess).unwrap().action.code.clone().unwrap()
-}
-
-const ASYNCIO: &str = "_run_once ~asyncio/base_events.py";
-const RUNS: &str = "run ~concurrent/futures/thread.py";
-
-#[test]
-fn what_a_loop_gives_to_a_thread_is_awaited_when_it_goes_to_a_process() {
-    let code = beside_a_loop(ASYNCIO, "asyncio_0", &["export app.py", RUNS]);
-    let line = "result = await asyncio.get_running_loop().run_in_executor(processes, export, \
-                *arguments)\n";
-    assert!(code.contains(line) && !code.contains("submit("), "{code}");
-    assert!(code.contains("\nprocesses = ProcessPoolExecutor()\n"), "{code}");
-    let trio = "unrolled_run /x/site-packages/trio/_core/_run.py";
-    let code = beside_a_loop(trio, "Trio thread 0", &["export app.py", RUNS]);
-    assert!(code.starts_with("result = await anyio.to_process.run_sync(export, *"), "{code}");
-    // Nobody had to look at the loop to know of it.
-    let code = beside_a_loop("main app.py", "asyncio_0", &["export app.py", RUNS]);
-    assert!(code.contains(line), "{code}");
-}
-
-#[test]
-fn a_thread_beside_a_loop_may_wait_for_a_process_by_itself() {
-    let inner = ["rows app.py", "export app.py", RUNS];
-    let code = beside_a_loop(ASYNCIO, "asyncio_0", &inner);
-    let line = "result = processes.submit(rows, *arguments).result()  # in its own thread, not on";
-    assert!(code.contains(line), "{code}");
-    let code = beside_a_loop("main app.py", "builder", &["export app.py", RUNS]);
-    assert!(code.contains("submit(export, *arguments).result()  # sends them"), "{code}");
-}
-
 #[test]
 fn a_server_can_be_given_more_processes() {
     let command = "/venv/bin/python /venv/bin/celery -A app worker -P threads";
