@@ -322,6 +322,9 @@ class Recorder:
         Raises RuntimeError if the recorder is not running.
         """
 
+    def with_causes(self) -> str:
+        """After `stop()`, its report with the advice that needs no simulation; see `read_trace`."""
+
     @property
     def incomplete(self) -> tuple[str, str] | None:
         """After `stop()`, if the trace lacks its end or its name: why, and where it is."""
@@ -444,6 +447,7 @@ def read_trace(
     part: tuple[int, int] | None = None,
     *,
     advise: bool = False,
+    simulate: bool = True,
     advise_within_s: float | None = None,
 ) -> str:
     """Return the report of a trace file, or of a part of it, as JSON (schema 1).
@@ -451,7 +455,8 @@ def read_trace(
     A part goes from its first moment up to its second, both in nanoseconds of CLOCK_MONOTONIC. A
     trace that was cut off is read as far as it goes, which a note says. With `advise` it has the
     key `advised`, whose predictions replay the trace some dozen times; of a part there are none.
-    What takes longer than `advise_within_s` in all is left out.
+    What takes longer than `advise_within_s` in all is left out. If not `simulate`, `advised` has
+    only what it is where it is not the GIL, and `remedies_left_out` says if there may be more.
     Raises ValueError, in one sentence, for a foreign or damaged file or one of another schema,
     OSError if it cannot be read.
     """
@@ -465,6 +470,7 @@ def write_page(
     progress: Callable[[int], object] | None = None,
     *,
     advise: bool = False,
+    simulate: bool = True,
     most_bytes: int | None = None,
 ) -> str:
     """Write the page of a trace file, or of a part of it, and return what `read_trace` does.
@@ -537,6 +543,7 @@ def trace_stretches(
 def measure_trace(path: str, blame_after_ms: float, most_parts: int, least_part_ms: float) -> str:
     """The measures of a trace file, as JSON: its report, and sums of threads whose names are alike.
 
+    The report has the advice that needs no simulation, as `read_trace` gives it.
     They are of all of it, and of at most `most_parts` parts of equal length, each of
     `least_part_ms` milliseconds at least. Raises what `read_trace` does.
     """

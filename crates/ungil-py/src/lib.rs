@@ -1,5 +1,6 @@
 //! `ungil._native`: conversions between Python and the Rust parts, and nothing else.
 
+mod advising;
 mod asker;
 mod attaching;
 mod child;

@@ -1,6 +1,7 @@
 //! The page of a trace, as Python sees it.
 
-use crate::recording::{WithAdvice, as_json, nanoseconds, unreadable};
+use crate::advising::{self, WithAdvice};
+use crate::recording::{as_json, nanoseconds, unreadable};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -17,7 +18,8 @@ use ungil_trace::report::Report;
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
 #[pyo3(signature = (
-    trace, page, shell, blame_after_ms, part=None, progress=None, *, advise=false, most_bytes=None
+    trace, page, shell, blame_after_ms, part=None, progress=None, *, advise=false, simulate=true,
+    most_bytes=None
 ))]
 pub fn write_page(
     py: Python<'_>,
@@ -28,6 +30,7 @@ pub fn write_page(
     part: Option<(u64, u64)>,
     progress: Option<Py<PyAny>>,
     advise: bool,
+    simulate: bool,
     most_bytes: Option<usize>,
 ) -> PyResult<String> {
     let options = Options {
@@ -40,8 +43,10 @@ pub fn write_page(
     };
     let mut replay = advise.then(|| Replay {
         // What is wanted in a part of a trace is not simulated.
-        demand: part.is_none().then(Collector::default),
+        demand: (simulate && part.is_none()).then(Collector::default),
+        simulates: simulate,
         advised: None,
+        remedies_left_out: false,
     });
     let mut stopped = None;
     let written = py.detach(|| {
@@ -57,8 +62,9 @@ pub fn write_page(
     });
     match written {
         Ok((report, _)) => {
+            let remedies_left_out = replay.as_ref().is_some_and(|it| it.remedies_left_out);
             let advised = replay.and_then(|it| it.advised);
-            as_json(&WithAdvice { report: &report, advised })
+            as_json(&WithAdvice { report: &report, advised, remedies_left_out })
         }
         Err(PageError::Stopped) => {
             Err(stopped.unwrap_or_else(|| PyRuntimeError::new_err("the page was stopped")))
@@ -69,11 +75,13 @@ pub fn write_page(
     }
 }
 
-/// Advises by replaying what the threads of the trace wanted.
+/// Advises by replaying what the threads of the trace wanted, or without that.
 #[derive(Debug)]
 struct Replay {
     demand: Option<Collector>,
+    simulates: bool,
     advised: Option<Advised>,
+    remedies_left_out: bool,
 }
 
 impl Adviser for Replay {
@@ -84,8 +92,15 @@ impl Adviser for Replay {
     }
 
     fn advise(&mut self, report: &Report) -> Value {
-        let demands = self.demand.take().map_or_else(Vec::new, Collector::finish);
-        let advised = self.advised.insert(ungil_advise::advise(report, &demands));
+        let advised = if self.simulates {
+            let demands = self.demand.take().map_or_else(Vec::new, Collector::finish);
+            ungil_advise::advise(report, &demands)
+        } else {
+            let (advised, is_less) = advising::causes(report);
+            self.remedies_left_out = is_less;
+            advised
+        };
+        let advised = self.advised.insert(advised);
         serde_json::to_value(advised).expect("advice has texts as keys")
     }
 }

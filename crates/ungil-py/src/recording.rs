@@ -1,17 +1,16 @@
 //! The recorder and the reader of traces, as Python sees them.
 
+use crate::advising::WithAdvice;
 pub use crate::json::as_json;
 use crate::{attaching, hook};
 use pyo3::exceptions::{PyLookupError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use ungil_advise::Advised;
 use ungil_simulate::Collector;
 use ungil_trace::analysis::{Analysis, Least, Part, Span};
 use ungil_trace::flight::{Condition, Limit};
@@ -31,6 +30,8 @@ pub struct Recorder {
     incomplete: Option<Incomplete>,
     /// What was judged when it stopped.
     judged: JudgedReport,
+    /// What it reported when it stopped.
+    report: Option<Report>,
 }
 
 #[pymethods]
@@ -67,7 +68,8 @@ impl Recorder {
             flight: flight.map(flight_options).transpose()?,
         };
         let recorder = recorder::Recorder::create(options).map_err(unprepared)?;
-        Ok(Self { recorder, incomplete: None, judged: JudgedReport::default() })
+        let judged = JudgedReport::default();
+        Ok(Self { recorder, incomplete: None, judged, report: None })
     }
 
     fn environment(
@@ -123,7 +125,15 @@ impl Recorder {
         self.incomplete = outcome.file_error;
         attaching::leave(py, outcome.staying);
         self.judged = outcome.judged;
-        as_json(&outcome.report)
+        self.report = outcome.report;
+        as_json(&self.report)
+    }
+
+    /// The report with the advice that needs no simulation.
+    fn with_causes(&self, py: Python<'_>) -> PyResult<String> {
+        let report = self.report.as_ref();
+        let report = report.ok_or_else(|| PyRuntimeError::new_err("there is no report"))?;
+        as_json(&py.detach(|| WithAdvice::of_causes(report)))
     }
 
     /// Why the trace file is not whole or not under its name, and where it is.
@@ -221,13 +231,16 @@ pub fn unfinished_traces(path: PathBuf) -> Vec<(OsString, bool)> {
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts arguments into owned values")]
 #[expect(clippy::similar_names, reason = "a part of a path's trace")]
-#[pyo3(signature = (path, blame_after_ms, part=None, *, advise=false, advise_within_s=None))]
+#[pyo3(signature = (
+    path, blame_after_ms, part=None, *, advise=false, simulate=true, advise_within_s=None
+))]
 pub fn read_trace(
     py: Python<'_>,
     path: PathBuf,
     blame_after_ms: f64,
     part: Option<(u64, u64)>,
     advise: bool,
+    simulate: bool,
     advise_within_s: Option<f64>,
 ) -> PyResult<String> {
     let within = advise_within_s.map(Duration::try_from_secs_f64).transpose();
@@ -238,7 +251,7 @@ pub fn read_trace(
     // Where a trace ends early is told of all of it, whatever the part.
     let mut span = Span::default();
     // What is wanted in a part of a trace is not simulated.
-    let mut demand = (advise && part.is_none()).then(Collector::default);
+    let mut demand = (advise && simulate && part.is_none()).then(Collector::default);
     let read = py.detach(|| match part {
         None => {
             let mut analysis = Analysis::new(blame_after_ns).with_wall_clock(clock);
@@ -264,22 +277,16 @@ pub fn read_trace(
     if let Some(told) = cut(&path, ending, &span) {
         report.notes.insert(0, told);
     }
+    if advise && !simulate {
+        return as_json(&py.detach(|| WithAdvice::of_causes(&report)));
+    }
     let advised = advise.then(|| {
         py.detach(|| {
             let demands = demand.map_or_else(Vec::new, Collector::finish);
             ungil_advise::advise_until(&report, &demands, until)
         })
     });
-    as_json(&WithAdvice { report: &report, advised: advised.flatten() })
-}
-
-/// A report with what is advised.
-#[derive(Serialize)]
-pub(crate) struct WithAdvice<'a> {
-    #[serde(flatten)]
-    pub(crate) report: &'a Report,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) advised: Option<Advised>,
+    as_json(&WithAdvice::new(&report, advised.flatten()))
 }
 
 /// Start and end in ns, the time of day at the start, and a sentence about a trace that is cut.

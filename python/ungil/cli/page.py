@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from ungil.cli.advised import is_advised
+from ungil.cli.advised import how_advised
 from ungil.cli.completing import files
 from ungil.cli.overwriting import STREAM
 from ungil.cli.streams import end_with_reader, say
@@ -53,16 +53,16 @@ def write(
 ) -> str:
     """Write the page, say where it is, and return the report as JSON; `-` is standard output.
 
-    `advise` is what was asked for, as in `advised.is_advised`. Raises what
+    `advise` is what was asked for, as in `advised.how_advised`. Raises what
     `ungil.report.page.write` does, but an Error, in one sentence, if the page cannot be written.
     """
     from ungil.report.page import write as write_page
 
     with _place(page) as path:
         try:
-            advised = is_advised(trace, advise)
-            with _progress(advised) as progress:
-                report = write_page(trace, path, blame_after, part, progress, advise=advised)
+            how = how_advised(trace, advise)
+            with _progress(how["simulate"]) as progress:
+                report = write_page(trace, path, blame_after, part, progress, **how)
         except OSError as error:
             if error.filename is None or os.fspath(error.filename) != path:
                 raise

@@ -16,6 +16,8 @@ MOST = 20
 """Pieces that are told with all that they rest on, and as many that gain too little."""
 SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 """Findings whose own advice is a policy or processes: what is predicted says more."""
+LEFT_OUT = "to simulate what would help at the GIL takes longer: ungil advise FILE"
+"""Where the trace was too large to do so unasked."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
 UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
 LEAST_S = 0.01
@@ -27,7 +29,8 @@ def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     advised = report.get("advised")
     told = with_repeats(advised["advice"]) if advised else []
     told = [(it, repeats) for it, repeats in told if it["cause"] != "unknown"]
-    if not told:
+    left_out = report.get("remedies_left_out", False)
+    if not told and not left_out:
         return []
     grid = _grid()
     for number, (advice, repeats) in enumerate(told[:most], 1):
@@ -36,6 +39,8 @@ def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     heading = Text("What to do", style="bold")
     if more > 0:
         heading.append(f" (and {more} more: ungil advise)", style="dim")
+    if left_out:
+        grid.add_row(Text(), Text(LEFT_OUT, style="yellow"))
     return [Text(), heading, grid]
 
 

@@ -54,6 +54,8 @@ class Thread(TypedDict):
     voluntary: int
     forced: int
     started_s: NotRequired[float]
+    ended_s: NotRequired[float | None]
+    """None while it runs."""
     main: NotRequired[bool]
     context_switches: NotRequired[ContextSwitches | None]
     drop_requests: NotRequired[int]
@@ -66,6 +68,9 @@ class Others(TypedDict):
     threads: int
     held_s: float
     waited_s: float
+    holds: NotRequired[int]
+    waits: NotRequired[int]
+    drop_requests: NotRequired[int]
 
 
 class OtherProcesses(TypedDict):
@@ -416,6 +421,8 @@ class Report(TypedDict):
     part: NotRequired[Part | None]
     other_processes: NotRequired[OtherProcesses | None]
     advised: NotRequired[Advised]
+    remedies_left_out: NotRequired[bool]
+    """Whether what could help at the GIL, which takes a simulation, is not in `advised`."""
 
 
 CUT = "the trace ends after"

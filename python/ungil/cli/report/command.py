@@ -7,7 +7,7 @@ import sys
 import click
 
 from ungil._native import read_trace
-from ungil.cli.advised import is_advised
+from ungil.cli.advised import how_advised
 from ungil.cli.command import Command, blame_after_option
 from ungil.cli.completing import files
 from ungil.cli.overwriting import STREAM, spare
@@ -47,7 +47,7 @@ EXAMPLES = """\
 @click.option(
     "--advise/--no-advice",
     default=None,
-    help="Say what to do about it [default: for traces up to 4 MB; larger ones take seconds].",
+    help="Say what to do about it [default: without a simulation for traces of more than 4 MB].",
 )
 def command(
     file: str,
@@ -89,7 +89,7 @@ def command(
         return
     with blamed(file):
         if page is None:
-            report = read_trace(file, blame_after, part, advise=is_advised(file, advise))
+            report = read_trace(file, blame_after, part, **how_advised(file, advise))
         else:
             report = write(file, page, blame_after, part, advise)
     end_with_reader()

@@ -220,7 +220,7 @@ def command(
                 write_json(report)
             if not quiet:
                 with _told("cannot print the report"):
-                    _print(report, place, blame_after)
+                    _print(recorder, report, place, blame_after)
             if page is not None:
                 with _told("there is no page"):
                     write(place, page, blame_after)
@@ -315,7 +315,7 @@ def _start(
         raise UsageError(f"cannot start {program.argv[0]!r}: {reason(error)}") from error
 
 
-def _print(report: str, path: str, blame_after: float) -> None:
+def _print(recorder: Recorder, report: str, path: str, blame_after: float) -> None:
     """The report, the first advice if it comes soon, and what to do with the trace, on stderr."""
     # Imported here because the program should not wait for it.
     from ungil.cli.advised import with_advice
@@ -323,7 +323,7 @@ def _print(report: str, path: str, blame_after: float) -> None:
 
     # There is a report without advice, too.
     with suppress(OSError, ValueError):
-        report = with_advice(report, path, blame_after)
+        report = with_advice(recorder.with_causes, path, blame_after)
     with suppress(OSError):
         print_report(report, sys.stderr, advice=1)
         print_place(path, sys.stderr)
