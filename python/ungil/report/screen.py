@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ungil.formatting import at_most_three_digits, duration, plural, printable, rate, share
 from ungil.report.advice import TOLD, advice_section, is_repeated
+from ungil.report.lost import lost_line, much_lost
 from ungil.report.model import Finding, Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
 from ungil.report.parks import parks_section
@@ -52,7 +53,7 @@ def render(report: Report, console: Console, advice: int = TOLD) -> None:
     height = console.height if console.is_terminal else None
     few = FEW_IN_A_FILE if height is None else min(max(height // 10, 2), FEW_IN_A_FILE)
     gil = _main_gil(report)
-    above = [*_title(report), *_findings(report)]
+    above = [*_title(report), *_findings(report), *much_lost(report)]
     below = [
         *_other_gils(report, gil, few),
         *_other_processes(report, few, console.width),
@@ -285,8 +286,7 @@ def _last_words(report: Report) -> list[RenderableType]:
             text = f"note: {plural(unrecorded, 'thread')} of process {process['pid']} not recorded"
             lines.append(Text(text, style="yellow"))
     lines += [Text(f"note: {printable(note)}", style="yellow") for note in report.get("notes", [])]
-    lost = report["lost_events"]
-    lines.append(Text(f"lost events: {lost:,}", style="bold red" if lost else "dim"))
+    lines.append(lost_line(report))
     return lines
 
 
