@@ -15,6 +15,8 @@ import pytest
 from conftest import UNGIL
 from suite import PATIENCE_S, PROGRAMS
 
+from ungil.comparison import read_run
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 SECONDS = "1.6"
@@ -97,6 +99,14 @@ def test_a_convoy_that_is_new_is_worse_and_fails_if_that_is_asked_for(
     assert any(line.startswith("new") and "convoy" in line for line in rest)
     assert ungil("diff", *calms, "--", *convoys).returncode == 0
     assert ungil("diff", "--fail-if-worse", *convoys, "--", *calms).returncode == 0
+
+
+def test_a_run_has_the_causes_that_need_no_simulation(calms: list[str], convoys: list[str]) -> None:
+    for trace in (calms[0], convoys[0]):
+        advised = read_run(trace, 20.0).measures["report"]["advised"]
+        assert {it["kind"] for it in advised["advice"]} <= {"not-the-gil"}
+    assert read_run(convoys[0], 20.0).measures["report"]["remedies_left_out"]
+    assert "remedies_left_out" not in read_run(calms[0], 20.0).measures["report"]
 
 
 def test_the_same_runs_in_another_order_differ_in_nothing(ungil: Run, convoys: list[str]) -> None:

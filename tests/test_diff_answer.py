@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ungil.comparison.compared import Comparison, Row
-from ungil.comparison.findings import COST, ComparedFinding, Subject
+from ungil.comparison.findings import COST, ComparedFinding, Status, Subject
+from ungil.comparison.little import Little, as_neither, by_call
 from ungil.comparison.matching import ALL, Threads
-from ungil.comparison.metrics import WAITED
+from ungil.comparison.metrics import METRICS, WAITED
 from ungil.comparison.noise import judge
 from ungil.comparison.words import answer, matter
 
@@ -46,3 +47,80 @@ def test_a_finding_that_costs_less_is_told_where_no_group_of_threads_shows_it() 
 def test_a_finding_that_few_runs_of_a_side_have_is_not_shown() -> None:
     shown = convoy(1.5, 0.05)
     assert matter([convoy(0.0, 0.0), shown]) == [shown]
+
+
+def working(waited: tuple[float, float], calls: tuple[float, float]) -> Row:
+    """All threads of runs that waited for so long, in so many blocking calls a second."""
+    sides = {"waited": waited, "blocking_calls": calls}
+    metrics = {
+        it.key: judge(it, [sides[it.key][0]] * 4, [sides[it.key][1]] * 4, None)
+        for it in METRICS
+        if it.key in sides
+    }
+    return Row(ALL, "all threads", (1.0, 1.0), "both", by_call(metrics))
+
+
+def of_all(total: Row, findings: list[ComparedFinding], little: Little | None) -> Comparison:
+    """A comparison of which nothing else is known."""
+    return Comparison([], [], total, [], [], [], findings, [], little)
+
+
+def test_more_waits_of_as_many_more_blocking_calls_are_nothing_worse() -> None:
+    served = of_all(working((0.2, 0.6), (1_000.0, 3_200.0)), [], None)
+    assert answer(served) == (
+        "threads waited 2.0 s in 10 s before, 6.0 s after: 3.0 times more, but no longer for each "
+        "blocking call; they made 3.2 times more blocking calls, and waited 200µs for each before, "
+        "188µs after"
+    )
+    assert (served.total.waited.verdict, served.is_worse) == ("more", False)
+
+
+def test_longer_waits_of_each_of_more_blocking_calls_are_worse() -> None:
+    slower = of_all(working((0.2, 2.0), (1_000.0, 3_200.0)), [], None)
+    assert answer(slower) == (
+        "threads waited 2.0 s in 10 s before, 20 s after: 10 times more (more than the noise); "
+        "they made 3.2 times more blocking calls, and waited 200µs for each before, 625µs after"
+    )
+    assert slower.is_worse
+    assert of_all(working((0.2, 0.6), (1_000.0, 1_500.0)), [], None).is_worse
+
+
+def test_waits_that_are_next_to_nothing_are_told_so() -> None:
+    total = working((0.04, 0.45), (650.0, 2_250.0))
+    total.metrics["waited"] = as_neither(total.waited)
+    calm = of_all(total, [], Little(0.0029, 0.0103))
+    assert answer(calm) == (
+        "threads hardly waited for the GIL: 0.3 % of their time before, 1 % after; they made "
+        "3.5 times more blocking calls after"
+    )
+    assert (calm.total.waited.verdict, calm.is_worse) == ("more", False)
+    none = of_all(working((0.0, 0.0), (1.0, 1.0)), [], Little(0.0, 0.0))
+    assert answer(none) == "threads did not wait for the GIL, before or after"
+
+
+def held(where: str | None, before: float, after: float, status: Status) -> ComparedFinding:
+    """A finding about native code of that function."""
+    cost = judge(COST, [before] * 4, [after] * 4, None)
+    subject = Subject("native-hold", None, 0, "io-*", where)
+    return ComparedFinding(subject, (4, 4), "", cost, status)
+
+
+def test_a_kind_of_finding_is_not_gone_where_another_one_of_it_is_new() -> None:
+    gone, new = held("f (a.py)", 0.7, 0.0, "gone"), held("g (a.py)", 0.0, 0.69, "new")
+    for findings in ([gone, new], [new, gone]):
+        both = compared([], findings)
+        assert answer(both).endswith(
+            "but the finding native-hold is gone in f (a.py) and new in g (a.py)"
+        )
+        assert both.is_worse
+    assert answer(compared([], [gone])).endswith(", but the finding native-hold is gone")
+
+
+def test_the_finding_for_which_a_comparison_is_worse_is_told_where_waits_in_all_are_not() -> None:
+    new = held("g (a.py)", 0.0, 0.1, "new")
+    better = of_all(working((2.0, 0.2), (100.0, 100.0)), [new], None)
+    assert better.is_worse
+    assert answer(better) == (
+        "threads waited 20 s in 10 s before, 2.0 s after: 10 times less (more than the noise), "
+        "but the finding native-hold is new"
+    )

@@ -1,10 +1,13 @@
 //! What two traces are compared by, as Python sees it.
 
+use crate::advising::WithAdvice;
 use crate::recording::{as_json, nanoseconds, unreadable};
 use pyo3::prelude::*;
+use serde::Serialize;
 use std::path::PathBuf;
 use ungil_trace::analysis::{Analysis, Busy, Measured};
 use ungil_trace::perfetto::{self, Ending, ReadError, why_cut};
+use ungil_trace::report::Stretch;
 
 /// The measures of a trace file; see `_native.pyi`.
 #[pyfunction]
@@ -33,5 +36,14 @@ pub fn measure_trace(
         let ends = measures.report.duration_s;
         measures.report.notes.insert(0, format!("the trace ends after {ends:.1} s: {why}"));
     }
-    as_json(&measures)
+    let report = py.detach(|| WithAdvice::of_causes(&measures.report));
+    as_json(&WithCauses { report, whole: &measures.whole, parts: &measures.parts })
+}
+
+/// The measures of a trace, whose report says what it is where it is not the GIL.
+#[derive(Serialize)]
+struct WithCauses<'a> {
+    report: WithAdvice<'a>,
+    whole: &'a Stretch,
+    parts: &'a [Stretch],
 }

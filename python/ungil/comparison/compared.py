@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Literal
 
 from ungil.comparison.conditions import warnings
+from ungil.comparison.elsewhere import changed
 from ungil.comparison.findings import ComparedFinding, compare_findings
+from ungil.comparison.little import (
+    Little,
+    as_long_for_each,
+    as_neither,
+    by_call,
+    more_calls,
+    neither,
+    waited_little,
+)
 from ungil.comparison.matching import ALL, Commands, Threads, all_threads, match_commands, sums
 from ungil.comparison.measures import Group
 from ungil.comparison.metrics import METRICS, WAITED, Metric
@@ -60,6 +70,10 @@ class Comparison:
     findings: list[ComparedFinding]
     warnings: list[str]
     """Why the sides may not be comparable, each a sentence without a final dot."""
+    little: Little | None = None
+    """How little threads waited on both sides, if it was next to nothing."""
+    elsewhere: list[str] = field(default_factory=list[str])
+    """What changed that is not the GIL, each a sentence without a final dot."""
 
     @property
     def is_weak(self) -> bool:
@@ -75,7 +89,8 @@ class Comparison:
 
 def compare(before: list[Run], after: list[Run]) -> Comparison:
     """Compares two sides, each of one run at least."""
-    sides = Sides(before, after, match_commands(before, after))
+    little = waited_little(before, after)
+    sides = Sides(before, after, match_commands(before, after), little is not None)
     total = sides.row(ALL, "all threads", None)
     groups = sides.groups()
     names = sides.commands.all
@@ -88,9 +103,22 @@ def compare(before: list[Run], after: list[Run]) -> Comparison:
         _sorted([sides.row(Threads(name), name, None) for name in names]) if len(names) > 1 else [],
         [sides.row(lock, f"GIL {lock.gil}", None) for lock in locks] if several else [],
         _sorted(groups),
-        compare_findings(before, after, sides.commands, sides.parts(ALL, WAITED)),
+        [
+            _by_call(finding, total)
+            for finding in compare_findings(before, after, sides.commands, sides.parts(ALL, WAITED))
+        ],
         [*warnings(before, after, sides.commands), *differs(total.metrics)],
+        little,
+        changed(before, after, little=little is not None),
     )
+
+
+def _by_call(finding: ComparedFinding, total: Row) -> ComparedFinding:
+    """The same, neither better nor worse if it costs no more for each blocking call."""
+    more = more_calls(total.metrics)
+    if more is None or finding.status != "both" or not as_long_for_each(finding.cost, more):
+        return finding
+    return replace(finding, cost=as_neither(finding.cost))
 
 
 def _sorted(rows: list[Row]) -> list[Row]:
@@ -104,6 +132,8 @@ class Sides:
     before: list[Run]
     after: list[Run]
     commands: Commands
+    waited_little: bool = False
+    """Whether threads waited next to nothing on both."""
 
     def groups(self) -> list[Row]:
         """A row for each group of threads on either side."""
@@ -143,6 +173,7 @@ class Sides:
             status = "gone"
         elif found is not None and which not in found[0]:
             status = "new"
+        metrics = neither(metrics) if self.waited_little else by_call(metrics)
         return Row(which, name, threads, status, metrics)
 
     def parts(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ungil.comparison.matching import Commands
@@ -58,6 +58,8 @@ def compare_findings(
     """
     mine = _by_subject(before, commands.before)
     theirs = _by_subject(after, commands.after)
+    for new, gone in renamed(mine, theirs):
+        theirs[gone] = theirs.pop(new)
     compared: list[ComparedFinding] = []
     for subject in dict.fromkeys([*mine, *theirs]):
         of_before, of_after = mine.get(subject, {}), theirs.get(subject, {})
@@ -74,6 +76,28 @@ def compare_findings(
     return sorted(
         compared, key=lambda it: -max(it.cost.before_median or 0.0, it.cost.after_median or 0.0)
     )
+
+
+def renamed(
+    mine: Collection[Subject], theirs: Collection[Subject]
+) -> list[tuple[Subject, Subject]]:
+    """New subjects that are those that are gone, in a file with another name.
+
+    A command is matched with one of another name, too. One that two others may be is none of them.
+    """
+    gone = [it for it in mine if it not in theirs and it.function is not None]
+    new = [it for it in theirs if it not in mine and it.function is not None]
+    pairs: list[tuple[Subject, Subject]] = []
+    for subject in new:
+        same = [it for it in gone if _without_file(it) == _without_file(subject)]
+        rivals = [it for it in new if _without_file(it) == _without_file(subject)]
+        if len(same) == len(rivals) == 1:
+            pairs.append((subject, same[0]))
+    return pairs
+
+
+def _without_file(subject: Subject) -> Subject:
+    return replace(subject, function=(subject.function or "").rpartition(" (")[0])
 
 
 def _by_subject(

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ungil.comparison.compared import Comparison, Row
 from ungil.comparison.findings import ComparedFinding
+from ungil.comparison.little import Little, more_calls
 from ungil.comparison.metrics import Metric
 from ungil.comparison.noise import LEAST_PARTS, Judged, Verdict
 from ungil.comparison.runs import PARTS, Run
@@ -32,37 +33,113 @@ VERDICTS: dict[Verdict, str] = {
 def answer(comparison: Comparison) -> str:
     """What changed in all, and whether that is more than the noise: one sentence."""
     waited = comparison.total.waited
-    before, after = waited.before_median, waited.after_median
-    if before is None or after is None:
+    if waited.before_median is None or waited.after_median is None:
         return "nothing can be compared: one side has no time in which a GIL was used"
+    said = _waits(comparison, waited.before_median, waited.after_median)
+    return "; ".join([said, *comparison.elsewhere])
+
+
+def _waits(comparison: Comparison, before: float, after: float) -> str:
+    waited, calls = comparison.total.waited, _calls(comparison)
+    if comparison.little is not None:
+        return f"{_hardly(comparison.little)}{f'; {calls}' if calls else ''}"
     said = f"threads waited {_seconds(before)} in 10 s before, {_seconds(after)} after"
-    if waited.verdict == "within noise":
-        return f"{said}: no change beyond the noise{_but(comparison)}"
-    if waited.verdict == "unknown":
-        return (
-            f"{said}: these runs are too few or too short to say whether that is more than the "
-            f"noise{_but(comparison)}; record more of each side"
+    match waited.verdict:
+        case "within noise":
+            return f"{said}: no change beyond the noise{_but(comparison)}"
+        case "unknown":
+            return (
+                f"{said}: these runs are too few or too short to say whether that is more than the "
+                f"noise{_but(comparison)}; record more of each side"
+            )
+        case "better" if after <= 0:
+            said += ": none is left (more than the noise)"
+        case "worse" if before <= 0:
+            return f"{said}: new (more than the noise)"
+        case "more" | "less":
+            said += f": {changed_by(waited)}, but no longer for each blocking call"
+        case _:
+            said += f": {changed_by(waited)} (more than the noise)"
+    if calls:
+        said += f"; {calls}"
+    return said + (_but_found(comparison) if waited.verdict != "worse" else "")
+
+
+def _hardly(little: Little) -> str:
+    if not little.before and not little.after:
+        return "threads did not wait for the GIL, before or after"
+    before, after = (_percent(it) for it in (little.before, little.after))
+    return f"threads hardly waited for the GIL: {before} of their time before, {after} after"
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.001:
+        return "less than 0.1 %"
+    return f"{100 * share:.1g} %"
+
+
+def _calls(comparison: Comparison) -> str:
+    """`they made 3.5 times more blocking calls after`, and how long they waited for each; or ""."""
+    metrics = comparison.total.metrics
+    more = more_calls(metrics)
+    if more is None:
+        return ""
+    said = f"they made {digits(more, 2)} times more blocking calls"
+    if comparison.little is not None:
+        return f"{said} after"
+    waited, calls = comparison.total.waited, metrics["blocking_calls"]
+    each = [
+        duration((wait or 0.0) / call) if call else "0"
+        for wait, call in (
+            (waited.before_median, calls.before_median),
+            (waited.after_median, calls.after_median),
         )
-    if after <= 0:
-        return f"{said}: none is left (more than the noise)"
-    if before <= 0:
-        return f"{said}: new (more than the noise)"
-    return f"{said}: {changed_by(waited)} (more than the noise)"
+    ]
+    return f"{said}, and waited {each[0]} for each before, {each[1]} after"
 
 
 def _but(comparison: Comparison) -> str:
     """What did change where the sum of all waits does not tell: `, but heartbeat waited ...`."""
     changed = [row for row in comparison.groups if row.status == "both" and row.waited.changed]
-    if changed:
+    if changed and not comparison.is_worse:
         # They wait most where it is worst: that is what somebody noticed.
         most = max(changed, key=lambda row: abs(row.waited.difference or 0.0))
         name = shortened(printable(most.name) or "(no name)", NAME) + at_its_end(most)
         return f", but {name} waited {changed_by(most.waited)}"
-    found = [it for it in comparison.findings if it.cost.changed]
+    return _but_found(comparison) or _but_finding(
+        comparison, [it for it in comparison.findings if it.cost.changed]
+    )
+
+
+def _but_found(comparison: Comparison) -> str:
+    """The finding for which a comparison is worse, though the waits in all are not."""
+    worse = [it for it in comparison.findings if it.cost.verdict == "worse"]
+    return _but_finding(comparison, worse)
+
+
+def _but_finding(comparison: Comparison, found: Sequence[ComparedFinding]) -> str:
+    """`, but the finding convoy is gone`: the costliest of those that were `found` changed."""
     if not found:
         return ""
-    finding = found[0]
-    return f", but the finding {finding.subject.kind} {_cost_changed(finding)}"
+    first = found[0]
+    said = f", but the finding {first.subject.kind}"
+    other = {"gone": "new", "new": "gone"}.get(first.status)
+    of_kind = (it for it in comparison.findings if it.subject.kind == first.subject.kind)
+    moved = next((it for it in of_kind if it.status == other), None)
+    if moved is None:
+        return f"{said} {_cost_changed(first)}"
+    # Whoever fixed one of them has not got rid of the kind.
+    gone, new = (moved, first) if first.status == "new" else (first, moved)
+    return f"{said} is gone {_where(gone)} and new {_where(new)}"
+
+
+def _where(finding: ComparedFinding) -> str:
+    """Where it was found: `in parse (parser.py)`."""
+    subject = finding.subject
+    if subject.function is not None:
+        return f"in {printable(subject.function)}"
+    who = subject.thread
+    return "elsewhere" if who is None else f"for {shortened(printable(who), NAME)}"
 
 
 def _cost_changed(finding: ComparedFinding) -> str:
