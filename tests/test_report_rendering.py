@@ -259,7 +259,7 @@ def test_lost_events_are_always_the_last_line(lost: int, share: str) -> None:
 def test_the_share_of_lost_events_is_told_with_what_lacks_them() -> None:
     report = convoy()
     report["lost_events"] = 300
-    what = "medians, maxima, contended time, blame and findings are incomplete"
+    what = "medians, maxima, handoffs, blame and findings are incomplete"
     last = drawn(report, 200).splitlines()[-1].strip()
     assert last == f"lost events: 300, 1.8 % of all: {what}"
 

@@ -13,7 +13,7 @@ TOLD = 0.001
 """A smaller part of all events (of 1) changes no number that is worth telling."""
 MUCH = 0.05
 """So large a part is told before the numbers that lack it."""
-INCOMPLETE = "medians, maxima, contended time, blame and findings are incomplete"
+INCOMPLETE = "medians, maxima, handoffs, blame and findings are incomplete"
 
 
 def lost_share(report: Report) -> float:
