@@ -1,4 +1,4 @@
-"""`ungil top --once --json`: figures of a running process, whose holds are known."""
+"""`ungil top --once`, also with `--json`: figures of a running process, whose holds are known."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 from looking import Start, is_left, running
 from process_groups import program_of
 from pythons import Python, pythons
+
+from ungil.cli.top.columns import COLUMNS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -116,12 +118,12 @@ def test_a_recording_of_others_is_not_ended(ungil: Run, start: Start) -> None:
     [
         (["x"], "PID: 'x' is not a process id"),
         (["1", "--interval", "0"], "--interval: '0' is not a number of seconds from 0.1 to 60"),
-        (["1", "--once"], "--once and --json must be given together"),
-        (["--once", "--json"], "--once needs the process id: ungil top PID --once --json"),
+        (["1", "--json"], "--json needs --once: ungil top PID --once --json"),
+        (["--once", "--json"], "--once needs the process id: ungil top PID --once"),
         (["2147483647", "--once", "--json"], "there is no process 2147483647"),
         (
             ["1"],
-            "ungil top needs a terminal; for programs there is ungil top PID --once --json",
+            "ungil top needs a terminal; ungil top PID --once does without one",
         ),
     ],
 )
@@ -131,11 +133,37 @@ def test_a_mistake_gets_a_sentence(ungil: Run, words: list[str], sentence: str) 
     assert outcome.stderr == f"ungil: {sentence}\n"
 
 
-def test_figures_for_programs_need_no_textual(
-    ungil: Run, start: Start, tmp_path: Path, environment: dict[str, str]
+def test_as_text_the_same_figures_are_a_table(ungil: Run, start: Start) -> None:
+    pid = running(start, "taking")
+    outcome = ungil("top", str(pid), "--once", "--interval", "2")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    lines = outcome.stdout.splitlines()
+    assert lines[0].startswith(f"process {pid}: ")
+    assert lines[1].startswith("watched for 2.")
+    (head,) = [number for number, line in enumerate(lines) if line.startswith("thread ")]
+    assert lines[head].split() == [it.title for it in COLUMNS]
+    rows = {line[2:].split()[0]: line for line in lines[head + 1 :] if line[:1] in "●◌ " and line}
+    assert {"taker", "victim", "sleeper"} <= set(rows)
+    # Right-aligned numbers end where their titles do.
+    end = lines[head].index("wait") + len("wait")
+    assert {rows[name][end - 1] for name in ("taker", "victim")} == {"%"}
+    assert any("waited for" in line for line in lines)
+    assert is_left(pid)
+
+
+def test_of_a_process_and_its_children_each_has_a_table(ungil: Run, start: Start) -> None:
+    pid = running(start, "forked")
+    lines = ungil("top", str(pid), "--once", "--children").stdout.splitlines()
+    for begin in ("process ", "thread "):
+        assert sum(line.startswith(begin) for line in lines) == 2
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_figures_without_a_screen_need_no_textual(
+    ungil: Run, start: Start, tmp_path: Path, environment: dict[str, str], form: list[str]
 ) -> None:
     (tmp_path / "textual.py").write_text("raise ModuleNotFoundError(name='textual')")
     path = os.pathsep.join(filter(None, [str(tmp_path), environment.get("PYTHONPATH")]))
     pid = running(start, "computing")
-    outcome = ungil("top", str(pid), "--once", "--json", env=environment | {"PYTHONPATH": path})
+    outcome = ungil("top", str(pid), "--once", *form, env=environment | {"PYTHONPATH": path})
     assert (outcome.returncode, outcome.stderr) == (0, "")

@@ -131,5 +131,5 @@ def test_without_textual_it_says_how_to_install_it(
     assert terminal.end() == 2
     assert terminal.seen.replace("\r\n", " ").strip() == (
         "ungil: ungil top needs textual: pip install 'ungil[top]'; "
-        "ungil dump PID and ungil top PID --once --json do without it"
+        "ungil dump PID and ungil top PID --once do without it"
     )

@@ -13,13 +13,15 @@ from ungil.cli.command import Command, process_number
 from ungil.cli.completing import processes
 from ungil.cli.top.told import as_data
 from ungil.cli.top.watched import Watched
+from ungil.console import print_page
 from ungil.errors import UsageError
 
 EXAMPLES = """\
   ungil top                            which processes are there? Enter looks at one
   ungil top 4711                       what its threads do with the GIL, every second
   ungil top 4711 --children            and those of its children: a server and its workers
-  ungil top 4711 --once --json         one second of it, for programs
+  ungil top 4711 --once                one second of it, as text
+  ungil top 4711 --once --json         the same for programs
 """
 
 SCHEMA = 1
@@ -50,8 +52,8 @@ def _interval(_ctx: click.Context, _param: click.Parameter, value: str) -> float
     callback=_interval,
     help="Time between two updates.",
 )
-@click.option("--once", is_flag=True, help="Look once, print JSON, and exit. Needs --json.")
-@click.option("--json", "as_json", is_flag=True, help="With --once.")
+@click.option("--once", is_flag=True, help="Look once, print that as text, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="With --once: print JSON instead of text.")
 def command(pid: int | None, children: bool, interval: float, once: bool, as_json: bool) -> None:
     """Show what the threads of process PID do with the GIL: how much they hold, and wait for whom.
 
@@ -60,16 +62,14 @@ def command(pid: int | None, children: bool, interval: float, once: bool, as_jso
     everything back: the process goes on under the policy that it had.
     """
     if once or as_json:
-        if not (once and as_json):
-            raise UsageError("--once and --json must be given together")
+        if not once:
+            raise UsageError("--json needs --once: ungil top PID --once --json")
         if pid is None:
-            raise UsageError("--once needs the process id: ungil top PID --once --json")
-        _print_once(pid, children, interval)
+            raise UsageError("--once needs the process id: ungil top PID --once")
+        _print_once(pid, children, interval, as_json)
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "ungil top needs a terminal; for programs there is ungil top PID --once --json"
-        )
+        raise UsageError("ungil top needs a terminal; ungil top PID --once does without one")
     try:
         from ungil.cli.top.app import Top
     except ModuleNotFoundError as error:
@@ -77,7 +77,7 @@ def command(pid: int | None, children: bool, interval: float, once: bool, as_jso
             raise
         raise UsageError(
             "ungil top needs textual: pip install 'ungil[top]'; "
-            "ungil dump PID and ungil top PID --once --json do without it"
+            "ungil dump PID and ungil top PID --once do without it"
         ) from None
     app = Top(interval_s=interval, children=children)
     if pid is None:
@@ -91,11 +91,16 @@ def command(pid: int | None, children: bool, interval: float, once: bool, as_jso
         print(app.last_words)
 
 
-def _print_once(pid: int, children: bool, interval: float) -> None:
+def _print_once(pid: int, children: bool, interval: float, as_json: bool) -> None:
     with Watched(pid, children=children) as watched:
         watched.figures()
         time.sleep(interval)
         shown = watched.figures()
     if not shown:
         raise UsageError(f"process {pid} has ended")
-    print(json.dumps({"schema": SCHEMA, "processes": [as_data(it) for it in shown]}))
+    if as_json:
+        print(json.dumps({"schema": SCHEMA, "processes": [as_data(it) for it in shown]}))
+        return
+    from ungil.cli.top.once import print_once
+
+    print_page(sys.stdout, lambda console: print_once(console, shown))

@@ -127,7 +127,7 @@ class ThreadsScreen(Screen[None]):
             table.add_column(label, width=width, key=column.title)
 
     def _widths(self) -> list[int]:
-        """Of the columns: on a wide terminal, the names get more, and the last gets what is left."""
+        """Of the columns: on a wide terminal the names get more, and the last gets what is left."""
         of_names = min(WIDEST_NAME, max(COLUMNS[0].width or 0, self.size.width // 6))
         fixed = [of_names, *(it.width for it in COLUMNS[1:] if it.width is not None)]
         left = self.size.width - sum(width + PADDING for width in fixed) - PADDING - 1
