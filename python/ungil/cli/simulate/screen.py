@@ -32,6 +32,8 @@ class Told:
     figures: Figures
     spread: Range | None = None
     """Of the median wait, if it is a prediction."""
+    has_gil: bool = True
+    """Without a GIL, nobody holds it, and nobody hands it over."""
 
 
 @dataclass(frozen=True)
@@ -118,14 +120,18 @@ def _rules_table(answers: Sequence[Answer], width: int) -> Table:
         ),
         Column("after blocking", "p99", lambda it: _time(it.figures["returns"]["p99_us"]), 70),
         Column("CPU", "a second", lambda it: f"{digits(it.figures['cpu_per_s'])} s", 60, True),
-        Column("GIL", "held", lambda it: share(it.figures["held_share"], 1.0), 50, True),
-        Column("", "handoffs/s", lambda it: _handoffs(it.figures), 30, True),
+        Column("GIL", "held", _held, 50, True),
+        Column("", "handoffs/s", lambda it: _handoffs(it.figures) if it.has_gil else "", 30, True),
         Column("", "fairness", lambda it: _fairness(it.figures), 40),
         Column("", "lasts", lambda it: duration(it.figures["duration_s"]), 97 if is_once else 20),
     ]
     rows = [Row("recorded", Told(answers[0]["recorded"]), "bold")]
     rows += [
-        Row(_rules_name(it), Told(it["predicted"], it["ranges"]["wait_p50_us"])) for it in answers
+        Row(
+            _rules_name(it),
+            Told(it["predicted"], it["ranges"]["wait_p50_us"], it["rules"]["policy"] is not None),
+        )
+        for it in answers
     ]
     return column_table("rules", rows, columns, width, widest_name=max(width // 3, RULES_WIDTH))
 
@@ -144,6 +150,10 @@ def _rules_name(answer: Answer) -> str:
     if rules["once"]:
         words.append("once")
     return ", ".join(words)
+
+
+def _held(told: Told) -> str:
+    return share(told.figures["held_share"], 1.0) if told.has_gil else ""
 
 
 def _handoffs(figures: Figures) -> str:

@@ -18,7 +18,7 @@ from ungil.errors import UsageError
 
 EXAMPLES = """\
   ungil top                            which processes are there? Enter looks at one
-  ungil top 4711                       what its threads do with the GIL, every second
+  ungil top 4711                       what do its threads do with the GIL, every second?
   ungil top 4711 --children            and those of its children: a server and its workers
   ungil top 4711 --once                one second of it, as text
   ungil top 4711 --once --json         the same for programs
