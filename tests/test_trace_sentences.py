@@ -16,9 +16,9 @@ LET_GO = "Py_BEGIN_ALLOW_THREADS"
 
 
 def native_hold_of(recording: Recording, tid: int) -> dict[str, Any]:
-    """The finding that says that thread `tid` kept the GIL."""
+    """The finding that says that thread `tid` kept the GIL, be it with others in one function."""
     found = recording.report["findings"]
-    (finding,) = [it for it in found if it["kind"] == "native-hold" and it["threads"] == [tid]]
+    (finding,) = [it for it in found if it["kind"] == "native-hold" and tid in it["threads"]]
     return finding
 
 
