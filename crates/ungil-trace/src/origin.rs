@@ -116,7 +116,8 @@ pub fn is_users_library(file: &str) -> bool {
     let parts: Vec<_> = file.split('/').collect();
     let Some((name, folders)) = parts.split_last() else { return false };
     let is_library = name.split('.').skip(1).any(|part| part == "so");
-    if !file.starts_with('/') || !is_library || name.contains("ungil") {
+    let is_ungils = name.contains("ungil") || folders.last() == Some(&"ungil");
+    if !file.starts_with('/') || !is_library || is_ungils {
         return false;
     }
     let is_extension = name.contains(".cpython-") || name.contains(".abi3.");
@@ -267,6 +268,7 @@ mod tests {
             "/srv/venv/lib/python3.11/site-packages/numpy.libs/libopenblas.so",
             "/opt/py/lib/libpython3.11.so.1.0",
             "/src/ungil/python/ungil/libungil_hook.so",
+            "/src/ungil/python/ungil/_native.abi3.so",
             "/usr/bin/python3.11",
             "/srv/app/data.sock",
             "[vdso]",
