@@ -44,7 +44,8 @@ FOOT = """\
 |---|---|
 {}
 
-`ungil trace` passes on the status of its program; `ungil run` becomes it."""
+`ungil trace` passes on the status of its program, even if the trace is incomplete.
+With `--pid`, the status of an incomplete trace is 1. `ungil run` becomes its program."""
 # What a reader types: an option, a command with its option, a variable.
 TYPED = re.compile(
     rf"\bungil (?:{'|'.join(COMMANDS)})\b(?: --[a-z-]+)?(?: [A-Z]{{2,}}\b)*"

@@ -62,7 +62,9 @@ def manual() -> str:
         lines += [".TP", code, said(means)]
     lines += [
         ".PP",
-        r"\fBungil trace\fR passes on the status of its program; \fBungil run\fR becomes it.",
+        r"\fBungil trace\fR passes on the status of its program, even if the trace is incomplete.",
+        r"With \fB--pid\fR, the status of an incomplete trace is 1.",
+        r"\fBungil run\fR becomes its program.",
         ".SH SEE ALSO",
         r"\fBpython3\fR(1), \fBperf\fR(1), \fBstrace\fR(1)",
     ]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from combinations import pairwise
+from looking import Start, running
 
 from ungil import _native
 
@@ -163,6 +164,21 @@ def test_a_file_that_may_not_grow_costs_the_trace_and_not_the_status(
     report = ungil("report", "t.pftrace", "--json")
     (note, *_) = json.loads(report.stdout)["notes"]
     assert note.endswith(": the disk was full, or the file was not copied as a whole")
+
+
+def test_a_trace_of_a_running_process_that_may_not_grow_is_a_failure(
+    ungil: Run, start: Start
+) -> None:
+    """That process goes on, and its status is for others, so this one is of the trace."""
+
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1 << 32))
+
+    words = ["--pid", str(running(start, "computing")), "--for", "1s"]
+    outcome = ungil("trace", "-q", "-o", "t.pftrace", *words, preexec_fn=limit_files)
+    said = "ungil: the trace 't.pftrace' is incomplete: file too large\n"
+    assert (outcome.returncode, outcome.stderr) == (1, said)
+    assert ungil("trace", "-q", "-o", "u.pftrace", *words).returncode == 0
 
 
 def test_a_name_that_was_taken_meanwhile_costs_no_status(ungil: Run, tmp_path: Path) -> None:

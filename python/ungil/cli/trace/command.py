@@ -226,6 +226,8 @@ def command(
                     write(place, page, blame_after)
         if recorder.incomplete is not None:
             say(_what_is_missing(path, *recorder.incomplete))
+            # A program's own status counts; with --pid there is none.
+            status = 1 if program is None else status
     return _as(status)
 
 
