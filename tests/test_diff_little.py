@@ -36,7 +36,7 @@ def run(
     return Run("a.pftrace", cast("Measures", {"report": report}))
 
 
-def blocked(took_s: float, function: str = "digest (app.py:11)") -> dict[str, Any]:
+def blocked(took_s: float, function: str = "digest (/srv/www/shop/app.py:11)") -> dict[str, Any]:
     """Advice that the loop was blocked for so long."""
     return cause("blocked-event-loop", function, took_s)
 
@@ -88,7 +88,7 @@ def test_a_loop_that_is_no_longer_blocked_is_told_of() -> None:
     after = run([], advice=[blocked(0.24, "other (app.py:19)")])
     (said,) = changed([before], [after], little=False)
     assert said == (
-        "the event loop was blocked for 1.0 s by digest (app.py:11) in 10 s before, "
+        "the event loop was blocked for 1.0 s by digest (shop/app.py:11) in 10 s before, "
         "0.2 s by other (app.py:19) after"
     )
     (said,) = changed([before], [run([])], little=False)

@@ -49,7 +49,13 @@ def _mostly_in(side: Sequence[Run]) -> str:
     """` by parse (app.py:12)`: what blocked it for longest, in the latest run that tells."""
     worst = [next((it for it in _causes(run) if it["cause"] == _BLOCKED), None) for run in side]
     functions = [it["subject"]["function"] for it in worst if it is not None]
-    return f" by {printable(functions[-1])}" if functions and functions[-1] else ""
+    return f" by {printable(_short(functions[-1]))}" if functions and functions[-1] else ""
+
+
+def _short(function: str) -> str:
+    """`parse (long/way/app/parser.py:12)` as `parse (app/parser.py:12)`, as the advice has it."""
+    name, bracket, place = function.rpartition(" (")
+    return f"{name}{bracket}{'/'.join(place.split('/')[-2:])}"
 
 
 def _blocked(run: Run) -> float:
