@@ -11,8 +11,11 @@ struct Known {
     names: Names,
     /// Python that gives it `{n}` threads, or the command of its server that does.
     line: &'static str,
-    /// Where that line has to be, if that is no call at the program's start.
+    /// Where that line has to be, or what else may be meant, if it is no call at the program's start.
     place: Option<&'static str>,
+    /// The same two of fewer than [`LIMIT`] threads: a limiter of the program's own may be what keeps
+    /// them few, which the default one does not change.
+    few: Option<(&'static str, &'static str)>,
 }
 
 /// What its threads are called.
@@ -21,126 +24,196 @@ enum Names {
     Only(&'static str),
     /// Others may, but hardly where these commands started the program.
     Under(&'static str, &'static [&'static str]),
+    /// Others may, but hardly where a thread was seen in this file, which makes such pools.
+    Beside(&'static str, &'static str),
     Any,
 }
 
 /// The files that start a thread and hand it its work, whatever that is.
 const STARTERS: [&str; 2] = ["threading.py", "concurrent/futures/thread.py"];
 
+/// What else may keep those few, and what to change then.
+const FEW: &str = "as the limiter=... of these calls; without one: \
+                   current_default_thread_limiter().total_tokens = {n} inside the running loop";
 const IN_LOOP: Option<&str> = Some("inside the running loop");
+/// The most threads of AnyIO and of trio, unless the program says otherwise.
+const LIMIT: usize = 40;
+/// A pool that says nothing more of itself.
+const PLAIN: Known = Known { begins_in: "", names: Names::Any, line: "", place: None, few: None };
+
+/// What serves others with the threads of another package, as the folder of its frames, and what
+/// gives it so many of them.
+const THROUGH: [(&str, &str, &str); 1] = [(
+    "cheroot/workers/threadpool.py",
+    "/cherrypy/",
+    "cherrypy.config.update({\"server.thread_pool\": {n}})",
+)];
 
 /// From the sources of each.
-const POOLS: [Known; 11] = [
+const POOLS: [Known; 13] = [
     Known {
         begins_in: "anyio/_backends/_asyncio.py",
         names: Names::Only("AnyIO worker thread"),
         line: "anyio.to_thread.current_default_thread_limiter().total_tokens = {n}",
         place: IN_LOOP,
+        few: Some(("anyio.CapacityLimiter({n})", FEW)),
     },
     Known {
         begins_in: "trio/_core/_thread_cache.py",
         names: Names::Only("Trio thread"),
         line: "trio.to_thread.current_default_thread_limiter().total_tokens = {n}",
         place: IN_LOOP,
+        few: Some(("trio.CapacityLimiter({n})", FEW)),
     },
     Known {
         begins_in: "gunicorn/workers/gthread.py",
         names: Names::Under("ThreadPoolExecutor-0_", &["gunicorn"]),
         line: "gunicorn --threads {n}",
-        place: None,
+        ..PLAIN
     },
     Known {
         begins_in: "waitress/task.py",
         names: Names::Only("waitress-"),
         line: "waitress.serve(app, threads={n})",
-        place: None,
+        ..PLAIN
     },
     Known {
         begins_in: "cheroot/workers/threadpool.py",
         names: Names::Only("CP Server Thread-"),
         line: "cheroot.wsgi.Server(..., numthreads={n})",
-        place: None,
+        ..PLAIN
     },
     Known {
         begins_in: "dramatiq/worker.py",
         names: Names::Under("Thread-", &["dramatiq"]),
         line: "dramatiq --threads {n}",
-        place: None,
+        ..PLAIN
     },
     Known {
         begins_in: "celery/concurrency/base.py",
         names: Names::Under("ThreadPoolExecutor-0_", &["celery"]),
         line: "celery worker --pool threads --concurrency {n}",
-        place: None,
+        ..PLAIN
     },
     Known {
         begins_in: "huey/consumer.py",
         names: Names::Under("Worker-", &["huey_consumer"]),
         line: "huey_consumer --workers {n}",
-        place: None,
+        ..PLAIN
     },
     Known {
         begins_in: "apscheduler/executors/base.py",
-        names: Names::Any,
         line: "apscheduler.executors.pool.ThreadPoolExecutor({n})",
-        place: None,
+        ..PLAIN
     },
     Known {
         begins_in: "multiprocessing/pool.py",
-        names: Names::Any,
         line: "multiprocessing.pool.ThreadPool({n})",
-        place: None,
+        ..PLAIN
+    },
+    Known {
+        begins_in: "twisted/_threads/_threadworker.py",
+        names: Names::Only("PoolThread-twisted.internet.reactor-"),
+        line: "reactor.suggestThreadPoolSize({n})",
+        place: Some("for the pool of the reactor"),
+        ..PLAIN
+    },
+    Known {
+        begins_in: "dask/local.py",
+        names: Names::Beside("ThreadPoolExecutor-", "dask/threaded.py"),
+        line: "dask.config.set(num_workers={n})",
+        place: Some("or num_workers={n} of compute(), or scheduler=\"processes\""),
+        ..PLAIN
     },
     // The default executor of a loop: its threads begin in what they are given to run.
     Known {
-        begins_in: "",
         names: Names::Only("asyncio_"),
         line: "loop.set_default_executor(ThreadPoolExecutor(max_workers={n}))",
         place: IN_LOOP,
+        ..PLAIN
     },
 ];
 
-/// What gives the pool of these threads more than `count` of them. `command` started the program.
-pub fn more_threads(threads: &[&ThreadReport], count: usize, command: &[String]) -> String {
+/// What gives the pool of these threads more than `count` of them. `command` started the program, of
+/// which `all` are threads.
+pub fn more_threads(
+    threads: &[&ThreadReport],
+    count: usize,
+    command: &[String],
+    all: &[ThreadReport],
+) -> String {
     let condition = "if what they wait for can serve more at once";
-    let Some(pool) = of(threads, command) else {
+    let Some(pool) = of(threads, command, all) else {
         return format!(
             "ThreadPoolExecutor(max_workers=...)  # more than {count}, {condition}; or: \
              ungil.fanout.fanout(function, items)"
         );
     };
-    // An assignment may be run as it stands. 40 are the most of AnyIO and of trio unless it is made.
-    let number = if pool.line.contains(" = ") { (count * 5 / 2).to_string() } else { "N".into() };
-    let place = pool.place.map_or_else(String::new, |place| format!("{place}, "));
-    format!("{}  # more than {count}, {place}{condition}", pool.line(&number, command))
+    // What may be run as it stands has a number.
+    let may_run = pool.few.is_some() || pool.line.contains(" = ");
+    let number = if may_run { (count * 5 / 2).to_string() } else { "N".into() };
+    let (line, place) = pool.told(threads, &number, command);
+    let place = place.map_or_else(String::new, |place| format!("{place}, "));
+    format!("{line}  # more than {count}, {place}{condition}")
 }
 
 /// What gives the pool of these threads only so many.
-pub fn fewer_threads(threads: &[&ThreadReport], count: usize, command: &[String]) -> String {
-    let Some(pool) = of(threads, command) else {
+pub fn fewer_threads(
+    threads: &[&ThreadReport],
+    count: usize,
+    command: &[String],
+    all: &[ThreadReport],
+) -> String {
+    let Some(pool) = of(threads, command, all) else {
         return format!(
             "ThreadPoolExecutor(max_workers={count})  # or: ungil.fanout.fanout(function, items, \
              limit={count})"
         );
     };
-    let place = pool.place.map_or_else(String::new, |place| format!("  # {place}"));
-    format!("{}{place}", pool.line(&count.to_string(), command))
+    let (line, place) = pool.told(threads, &count.to_string(), command);
+    let place = place.map_or_else(String::new, |place| format!("  # {place}"));
+    format!("{line}{place}")
 }
 
 impl Known {
-    /// A server that was started by its command is told in its options.
-    fn line(&self, number: &str, command: &[String]) -> String {
-        let server = Server::of(command).filter(|it| self.begins_in.starts_with(it.package()));
-        let line = server.and_then(|server| server.with_threads(number));
-        line.unwrap_or_else(|| self.line.replace("{n}", number))
+    /// The line for so many threads, and where it has to be.
+    fn told(
+        &self,
+        threads: &[&ThreadReport],
+        number: &str,
+        command: &[String],
+    ) -> (String, Option<String>) {
+        let few = self.few.filter(|_| threads.len() < LIMIT);
+        let filled = |text: &str| text.replace("{n}", number);
+        match few {
+            Some((line, place)) => (filled(line), Some(filled(place))),
+            None => (self.line(threads, number, command), self.place.map(filled)),
+        }
     }
 
-    fn has_name(&self, name: &str, command: &[String]) -> bool {
+    /// A server that was started by its command is told in its options, and one that another package
+    /// runs in the words of that one.
+    fn line(&self, threads: &[&ThreadReport], number: &str, command: &[String]) -> String {
+        let server = Server::of(command).filter(|it| self.begins_in.starts_with(it.package()));
+        let line = server.and_then(|server| server.with_threads(number));
+        let is_through =
+            |folder: &str| frames(threads.iter().copied()).any(|it| it.contains(folder));
+        let through = THROUGH
+            .iter()
+            .find(|(begins_in, folder, _)| *begins_in == self.begins_in && is_through(folder));
+        let known = through.map_or(self.line, |(_, _, line)| line);
+        line.unwrap_or_else(|| known.replace("{n}", number))
+    }
+
+    fn has_name(&self, name: &str, command: &[String], all: &[ThreadReport]) -> bool {
         match self.names {
             Names::Only(begin) => name.starts_with(begin),
             Names::Under(begin, commands) => {
                 let server = Server::of(command);
                 name.starts_with(begin) && server.is_some_and(|it| commands.contains(&it.command))
+            }
+            Names::Beside(begin, file) => {
+                name.starts_with(begin) && frames(all).any(|frame| is_in(frame, file))
             }
             Names::Any => false,
         }
@@ -148,16 +221,27 @@ impl Known {
 }
 
 /// The pool that these are threads of, by where they begin; where no look shows that, by their names.
-fn of(threads: &[&ThreadReport], command: &[String]) -> Option<&'static Known> {
+fn of(
+    threads: &[&ThreadReport],
+    command: &[String],
+    all: &[ThreadReport],
+) -> Option<&'static Known> {
     let stacks = threads.iter().flat_map(|thread| &thread.off_gil).map(|off| &off.stack);
     let begins: Vec<_> = stacks.filter_map(|stack| begin(stack)).collect();
     let is_begun = |pool: &&Known| begins.iter().any(|frame| is_in(frame, pool.begins_in));
     let is_called = |pool: &&Known| {
         // Work that was seen to begin elsewhere is that of another pool.
         let may_be = begins.is_empty() || matches!(pool.names, Names::Only(_));
-        may_be && threads.iter().all(|thread| pool.has_name(&thread.name, command))
+        may_be && threads.iter().all(|thread| pool.has_name(&thread.name, command, all))
     };
     POOLS.iter().find(is_begun).or_else(|| POOLS.iter().find(is_called))
+}
+
+/// All frames in which threads were seen off the GIL.
+fn frames<'a>(
+    threads: impl IntoIterator<Item = &'a ThreadReport>,
+) -> impl Iterator<Item = &'a String> {
+    threads.into_iter().flat_map(|thread| &thread.off_gil).flat_map(|off| &off.stack)
 }
 
 /// The outermost frame that says what the thread was started for.

@@ -18,11 +18,12 @@ use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, Processors, ThreadReport, What};
 
 /// The loops in which the threads of a pool wait for work and do it, as file and function.
-const LOOPS: [(&str, &str); 8] = [
+const LOOPS: [(&str, &str); 9] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("multiprocessing/pool.py", "worker"),
     ("anyio/_backends/_asyncio.py", "run"),
     ("trio/_core/_thread_cache.py", "_work"),
+    ("twisted/_threads/_threadworker.py", "work"),
     ("waitress/task.py", "handler_thread"),
     ("cheroot/workers/threadpool.py", "run"),
     ("dramatiq/worker.py", "WorkerThread.run"),
@@ -152,7 +153,7 @@ impl<'a> Pool<'a> {
         sight.not_the_gil(Cause::ExhaustedPool, &self.threads, Told {
             text,
             frame: line(self.worst.off).cloned(),
-            code: Some(more_threads(&threads, threads.len(), &command.argv)),
+            code: Some(more_threads(&threads, threads.len(), &command.argv, &sight.gil.threads)),
             sure,
             because: format!(
                 "a thread without work waits for some, and these rarely did; the trace does not \

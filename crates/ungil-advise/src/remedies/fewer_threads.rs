@@ -59,7 +59,12 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             scene.of_which(ward.report),
         ),
         subject: scene.subject(&places),
-        action: Action::code(pools::fewer_threads(&threads, enough, scene.argv)),
+        action: Action::code(pools::fewer_threads(
+            &threads,
+            enough,
+            scene.argv,
+            &scene.gil.threads,
+        )),
         gain,
         confidence,
         evidence,

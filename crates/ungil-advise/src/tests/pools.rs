@@ -72,14 +72,14 @@ fn each_pool_is_given_more_threads_in_its_own_way() {
             "uvicorn app:app",
             &ANYIO,
             package("WorkerThread.run anyio/_backends/_asyncio.py"),
-            "anyio.to_thread.current_default_thread_limiter().total_tokens = 5  # more than 2, inside \
-             the running loop, if ",
+            "anyio.CapacityLimiter(5)  # more than 2, as the limiter=... of these calls; without one: \
+             current_default_thread_limiter().total_tokens = 5 inside the running loop, if ",
         ),
         (
             "python app.py",
             &PLAIN,
             package("WorkerThread._work trio/_core/_thread_cache.py"),
-            "trio.to_thread.current_default_thread_limiter().total_tokens = 5  # more than 2, inside ",
+            "trio.CapacityLimiter(5)  # more than 2, as the limiter=... of these calls; without one: ",
         ),
         (
             "gunicorn app:app",
@@ -119,6 +119,31 @@ fn each_pool_is_given_more_threads_in_its_own_way() {
             "cheroot.wsgi.Server(..., numthreads=N)  # more than 2, if ",
         ),
         (
+            "python app.py",
+            &PLAIN,
+            [
+                "Tree.__call__ cherrypy/_cptree.py",
+                "HTTPRequest.respond cheroot/server.py",
+                "WorkerThread.run cheroot/workers/threadpool.py",
+            ]
+            .into_iter()
+            .flat_map(package)
+            .collect(),
+            "cherrypy.config.update({\"server.thread_pool\": N})  # more than 2, if ",
+        ),
+        (
+            "python app.py",
+            &["PoolThread-twisted.internet.reactor-0", "PoolThread-twisted.internet.reactor-1"],
+            package("ThreadWorker.__init__.<locals>.work twisted/_threads/_threadworker.py"),
+            "reactor.suggestThreadPoolSize(N)  # more than 2, for the pool of the reactor, if ",
+        ),
+        (
+            "python app.py",
+            &EXECUTOR,
+            executor("dask/local.py"),
+            "dask.config.set(num_workers=N)  # more than 2, or num_workers=N of compute(), or ",
+        ),
+        (
             "dramatiq app",
             &PLAIN,
             package("WorkerThread.run dramatiq/worker.py"),
@@ -141,6 +166,17 @@ fn each_pool_is_given_more_threads_in_its_own_way() {
         let code = more_threads(command, names, &begin);
         assert!(code.starts_with(line), "{code}");
     }
+}
+
+#[test]
+fn a_pool_of_as_many_threads_as_a_limiter_gives_by_default_is_that_of_the_default_one() {
+    let mut story = Story::of(&[&["MainThread"], &["AnyIO worker thread"; 40][..]].concat());
+    let stack = ["query app.py", "WorkerThread.run /x/site-packages/anyio/_backends/_asyncio.py"];
+    (1..41).for_each(|it| off(&mut story, it, 150 * MS, ("recvfrom", "socket"), &stack));
+    let told = story.end(1_510 * MS);
+    let line = "anyio.to_thread.current_default_thread_limiter().total_tokens = 100  # more than 40, \
+                inside the running loop, if ";
+    assert!(first(&told).action.code.as_deref().unwrap().starts_with(line), "{:?}", texts(&told));
 }
 
 #[test]

@@ -176,11 +176,19 @@ fn what_may_gain_nothing_is_not_sure_and_says_so() {
 
 /// Five threads compute in turns, and others do nothing but to begin.
 fn five_compute(names: &[&'static str], command: &str) -> Told {
+    five_compute_for(names, command, &[])
+}
+
+/// The same, while the main thread waits for them there.
+fn five_compute_for(names: &[&'static str], command: &str, main: &[&str]) -> Told {
     let mut story = Story::of(names).started_by(command);
-    let mut at_ns = 0;
+    let mut at_ns = 1_000;
+    story.acquire(0, 0);
+    story.release(500, 0);
+    story.off(800, 0, ("futex", ""), main);
     // Each computes for 5 ms, and wants to go on at once.
     story.acquire(at_ns, 1);
-    (2..6).for_each(|thread| story.wait(1_000, thread));
+    (2..6).for_each(|thread| story.wait(2_000, thread));
     for turn in 0..1_000 {
         let (holder, next) = (1 + turn % 5, 1 + (turn + 1) % 5);
         story.ask(at_ns + 5 * MS, next);
@@ -194,6 +202,7 @@ fn five_compute(names: &[&'static str], command: &str) -> Told {
         story.acquire(at_ns + MS, other);
         story.release(at_ns + MS + 1_000, other);
     }
+    story.acquire(at_ns + 2 * MS, 0);
     story.end(at_ns + 2 * MS)
 }
 
@@ -230,9 +239,24 @@ fn fewer_threads_of_a_pool_that_its_threads_are_called_after_are_told_in_its_own
     let mut names = ["AnyIO worker thread"; 6];
     names[0] = "MainThread";
     let told = five_compute(&names, "uvicorn app:app");
-    let line = "anyio.to_thread.current_default_thread_limiter().total_tokens = 1  # inside the \
-                running loop";
+    let line = "anyio.CapacityLimiter(1)  # as the limiter=... of these calls; without one: \
+                current_default_thread_limiter().total_tokens = 1 inside the running loop";
     assert_eq!(told.of(Kind::FewerThreads).unwrap().action.code.as_deref(), Some(line));
+}
+
+#[test]
+fn fewer_threads_of_a_scheduler_that_another_thread_was_seen_in_are_told_in_its_own_way() {
+    let mut names = ["ThreadPoolExecutor-0_0"; 6];
+    names[0] = "MainThread";
+    let code = |frame| {
+        let main = ["wait ~threading.py", frame, "main app.py"];
+        let told = five_compute_for(&names, "python app.py", &main);
+        told.of(Kind::FewerThreads).unwrap().action.code.clone().unwrap()
+    };
+    let line = "dask.config.set(num_workers=1)  # or num_workers=1 of compute(), or \
+                scheduler=\"processes\"";
+    assert_eq!(code("get /x/site-packages/dask/threaded.py"), line);
+    assert!(code("get /x/site-packages/other/threaded.py").starts_with("ThreadPoolExecutor(max_w"));
 }
 
 /// A thread keeps the GIL for 200 ms at a time, three times.

@@ -50,7 +50,7 @@ const READS: [&str; 8] =
 
 /// The functions in which a thread waits for something to do, as file and function: the loops of
 /// pools and servers, and of the threads and processes that serve pools or watch over others.
-const IDLE: [(&str, &str); 29] = [
+const IDLE: [(&str, &str); 30] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("concurrent/futures/process.py", "_process_worker"),
     ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
@@ -71,6 +71,7 @@ const IDLE: [(&str, &str); 29] = [
     ("asyncio/base_events.py", "_run_once"),
     ("anyio/_backends/_asyncio.py", "run"),
     ("trio/_core/_thread_cache.py", "_work"),
+    ("twisted/_threads/_threadworker.py", "work"),
     ("waitress/task.py", "handler_thread"),
     ("waitress/wasyncore.py", "poll"),
     ("asyncore.py", "poll"),
@@ -363,6 +364,12 @@ mod tests {
         assert_eq!(what("futex", "", &frames(&condition)), (What::Lock, false));
         let queue = ["wait ~threading.py", "handler_thread /x/site-packages/waitress/task.py"];
         assert_eq!(what("futex", "", &frames(&queue)), (What::Idle, false));
+        let reactor = [
+            "wait ~threading.py",
+            "Queue.get ~queue.py",
+            "ThreadWorker.__init__.<locals>.work /x/site-packages/twisted/_threads/_threadworker.py",
+        ];
+        assert_eq!(what("futex", "", &frames(&reactor)), (What::Idle, false));
     }
 
     #[test]
