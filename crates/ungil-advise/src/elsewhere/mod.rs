@@ -6,6 +6,7 @@ mod event_loop;
 mod computing;
 mod connections;
 mod past_lock;
+mod unused;
 mod pool;
 mod polling;
 mod kernel;

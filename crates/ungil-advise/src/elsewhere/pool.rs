@@ -9,6 +9,7 @@
 use super::calls::RAN;
 use super::past_lock;
 use super::sight::{Seen, Sight, Told, at, doing, line};
+use super::unused::unused_s;
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{is_in, is_of};
 use crate::groups::groups;
@@ -69,6 +70,8 @@ struct Pool<'a> {
     known_s: f64,
     /// They waited for work, as far as that is known.
     idle_s: f64,
+    /// The time in which the pool had no work yet, or none any more. It counts for none of the above.
+    unused_s: f64,
     /// Whether they computed without the GIL, instead of waiting for something.
     computes: bool,
     /// How long they wanted to run: they had the GIL, or computed without it.
@@ -85,6 +88,9 @@ impl<'a> Pool<'a> {
     /// These threads, if they are those of a pool that is exhausted.
     fn of(sight: &Sight<'a>, threads: &[(usize, &'a ThreadReport)]) -> Option<Self> {
         let workers: Vec<_> = threads.iter().filter(|(_, thread)| is_worker(thread)).collect();
+        if workers.is_empty() {
+            return None;
+        }
         let mut places: Vec<usize> = workers.iter().map(|(place, _)| *place).collect();
         places.sort_unstable();
         let seen = || sight.seen().filter(|seen| places.contains(&seen.thread));
@@ -100,14 +106,17 @@ impl<'a> Pool<'a> {
         let held_s: f64 = workers.iter().map(|(_, thread)| thread.held_s).sum();
         let lined_up_s: f64 = workers.iter().map(|(_, thread)| thread.waited_s).sum();
         let lived_s: f64 = workers.iter().map(|(_, thread)| sight.life_s(thread)).sum();
-        // Samples may add up to a little more than there was. An empty sum is a negative zero.
+        let reports: Vec<_> = workers.iter().map(|(_, thread)| *thread).collect();
+        let unused_s = unused_s(sight, &reports) * workers.len() as f64;
+        let (lived_s, idle_s) = (lived_s - unused_s, (idle_s - unused_s).max(0.0));
+        // Samples may add up to a little more than there was.
         let known_s = (idle_s + computed_s + waited_s + held_s + lined_up_s).min(lived_s);
-        let (idle_s, computes) = (idle_s + 0.0, computed_s >= PART * known_s);
+        let computes = computed_s >= PART * known_s;
         // Threads that compute with the GIL are at work, too; that is not about what they wait for.
         let is_exhausted = known_s >= LEAST_S.max(KNOWN * lived_s)
             && idle_s < IDLE * known_s
             && (computes || waited_s >= PART * known_s);
-        if workers.is_empty() || !is_exhausted {
+        if !is_exhausted {
             return None;
         }
         // What they mostly did is told, and not a line that happens to be longer.
@@ -122,6 +131,7 @@ impl<'a> Pool<'a> {
             lived_s,
             known_s,
             idle_s,
+            unused_s,
             computes,
             wanted_s: held_s + computed_s,
             cpu_s: workers.iter().map(|(_, thread)| thread.cpu_s).sum(),
@@ -153,7 +163,12 @@ impl<'a> Pool<'a> {
         sight.not_the_gil(Cause::ExhaustedPool, &self.threads, Told {
             text,
             frame: line(self.worst.off).cloned(),
-            code: Some(more_threads(&threads, threads.len(), &command.argv, &sight.gil.threads)),
+            code: Some(more_threads(
+                &threads,
+                threads.len(),
+                &command.argv,
+                &sight.gil.threads,
+            )),
             sure,
             because: format!(
                 "a thread without work waits for some, and these rarely did; the trace does not \
@@ -244,12 +259,13 @@ impl<'a> Pool<'a> {
         named(&sight.thread(self.threads[0]).name)
     }
 
-    /// For how long it had threads.
+    /// For how long it had threads and work.
     fn time_s(&self, sight: &Sight) -> f64 {
         let threads = || self.threads.iter().map(|&place| sight.thread(place));
         let start_s = threads().map(|thread| thread.started_s).fold(f64::INFINITY, f64::min);
         let ends_s = threads().map(|thread| thread.started_s + sight.life_s(thread));
-        ends_s.fold(0.0, f64::max) - start_s
+        let unused_s = self.unused_s / self.threads.len() as f64;
+        ends_s.fold(0.0, f64::max) - start_s - unused_s
     }
 
     /// What its threads did instead of waiting for work.
@@ -264,8 +280,9 @@ impl<'a> Pool<'a> {
         } else {
             format!("never waited for work in {}", words::length(self.known_s))
         };
+        let between = if self.unused_s > 0.0 { " while the pool had work" } else { "" };
         format!(
-            "its {threads} {waited}{summed}; instead {they} {} at {}, {} in {} in all",
+            "its {threads} {waited}{between}{summed}; instead {they} {} at {}, {} in {} in all",
             doing(self.worst.off),
             at(self.worst.off),
             words::length(self.worst_s),
@@ -275,13 +292,18 @@ impl<'a> Pool<'a> {
 
     fn evidence(&self, sight: &Sight) -> Vec<Evidence> {
         let made = |what: &str, value| Evidence::made(what, value, Unit::Seconds);
-        vec![
+        let mut evidence = vec![
             made("time that its threads were at that line, summed", self.worst_s),
             made("observed time of its threads, summed", self.known_s),
-            made("lifetime of its threads, summed", self.lived_s),
-            made("time that they waited for work, summed", self.idle_s),
+            made("lifetime of its threads, summed", self.lived_s + self.unused_s),
+            made("time that they waited for work, summed", self.idle_s + self.unused_s),
             sight.evidence(self.worst, "time of the thread that was there longest"),
-        ]
+        ];
+        if self.unused_s > 0.0 {
+            let what = "part of it before the first and after the last piece of work, summed";
+            evidence.insert(4, made(what, self.unused_s));
+        }
+        evidence
     }
 }
 

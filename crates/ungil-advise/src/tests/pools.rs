@@ -179,6 +179,51 @@ fn a_pool_of_as_many_threads_as_a_limiter_gives_by_default_is_that_of_the_defaul
     assert!(first(&told).action.code.as_deref().unwrap().starts_with(line), "{:?}", texts(&told));
 }
 
+/// A pool of two threads that is idle for so long at the start and at the end, and has work for 1.5 s
+/// in between; its second thread may be idle again and again in that time.
+fn is_unused_for(idle_ns: u64, has_free: bool) -> Told {
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    for thread in 1..3 {
+        let stack = ["query app.py", "run ~concurrent/futures/thread.py", WORKER];
+        story.acquire(0, thread);
+        story.release(MS, thread);
+        story.off(idle_ns / 2, thread, ("futex", ""), &[WORKER]);
+        for round in 0..10 {
+            let at_ns = idle_ns + round * 151 * MS;
+            story.acquire(at_ns, thread);
+            story.release(at_ns + MS / 2, thread);
+            if has_free && thread == 2 && round % 2 == 0 {
+                story.off(at_ns + 75 * MS, thread, ("futex", ""), &[WORKER]);
+            } else {
+                story.off(at_ns + 75 * MS, thread, ("recvfrom", "socket"), &stack);
+            }
+        }
+        story.acquire(idle_ns + 1_510 * MS, thread);
+        story.release(idle_ns + 1_511 * MS, thread);
+        story.off(idle_ns + 1_600 * MS, thread, ("futex", ""), &[WORKER]);
+        story.acquire(2 * idle_ns + 1_511 * MS, thread);
+    }
+    story.end(2 * idle_ns + 1_512 * MS)
+}
+
+#[test]
+fn a_pool_without_work_at_the_start_and_at_the_end_is_judged_by_what_is_between() {
+    let told = is_unused_for(500 * MS, false);
+    let says = "the pool pool is exhausted: its 2 threads never waited for work in 3.02 s while the \
+                pool had work, summed over them; instead they waited for the network";
+    assert!(first(&told).text.contains(says), "{:?}", texts(&told));
+    let unused = first(&told).evidence.iter().find(|it| it.what.starts_with("part of it before"));
+    assert!(unused.is_some_and(|it| (it.value - 2.0).abs() < 0.01), "{:?}", first(&told).evidence);
+}
+
+#[test]
+fn a_pool_that_is_free_between_pieces_of_work_or_nearly_all_the_time_is_not_exhausted() {
+    for told in [is_unused_for(500 * MS, true), is_unused_for(5_000 * MS, false)] {
+        let is_pool = |it: &crate::Advice| it.cause == Some(Cause::ExhaustedPool);
+        assert!(!told.advised.advice.iter().any(is_pool), "{:?}", texts(&told));
+    }
+}
+
 #[test]
 fn a_client_that_waits_for_the_results_of_a_pool_is_no_pool() {
     let mut story = Story::of(&["MainThread", "client"]);
