@@ -1,7 +1,7 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
 use super::past_lock::{self, Past};
-use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line};
+use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line, sleeps};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, ThreadReport, What};
@@ -19,6 +19,8 @@ const LOOKS: f64 = 0.05;
 const HARDLY: f64 = 0.2;
 /// Threads that got less than this part (of 1) of the time they wanted to run lacked processors.
 pub const RAN: f64 = 0.8;
+/// One that slept this part (of 1) as often as it let go of the GIL does so to sleep.
+const SLEPT: f64 = 0.8;
 
 /// The worst line of each cause that matters, worst first, and last those at which threads rest.
 /// `told` are lines of which was told already. `has_children` says that the process has started others
@@ -134,7 +136,10 @@ impl<'a> Line<'a> {
     /// that is awake: they seem to compute, and the kernel hardly ran them.
     fn naps(&self, sight: &Sight) -> bool {
         let is_nap = |off: &OffGil| off.what == What::Sleep && off.frame.is_none();
-        let may_nap = |&place: &usize| sight.thread(place).off_gil.iter().any(is_nap);
+        let may_nap = |&place: &usize| {
+            let thread = sight.thread(place);
+            thread.off_gil.iter().any(is_nap) || sleeps_off_the_gil(thread)
+        };
         let ran_s = self.ran_s(sight).filter(|ran_s| *ran_s < HARDLY * self.sum.total_s);
         ran_s.is_some() && self.threads.iter().all(may_nap)
     }
@@ -213,4 +218,8 @@ fn cause_of(what: What) -> Option<Cause> {
         What::Computing => Cause::Computing,
         What::Idle | What::Thread | What::Unknown => return None,
     })
+}
+/// Whether a thread slept about as often as it let go of the GIL.
+fn sleeps_off_the_gil(thread: &ThreadReport) -> bool {
+    sleeps(thread).is_some_and(|slept| slept as f64 >= SLEPT * thread.voluntary as f64)
 }

@@ -161,6 +161,13 @@ impl<'a> Sight<'a> {
     }
 }
 
+/// How often a thread slept, and not for a GIL, by the count of the kernel; `None` if that is not known.
+/// Who wants a processor and gets none does not sleep.
+pub fn sleeps(thread: &ThreadReport) -> Option<u64> {
+    let slept = thread.context_switches.map(|it| it.voluntary).filter(|it| *it > 0)?;
+    Some(slept.saturating_sub(thread.waits.count + thread.drop_requests))
+}
+
 /// What is told of a cause.
 pub struct Told {
     pub text: String,

@@ -186,6 +186,20 @@ fn a_thread_that_naps_for_moments_and_hardly_runs_does_not_compute() {
     assert_eq!(causes(600 * MS), [Some(Cause::Computing)]);
 }
 
+#[test]
+fn a_thread_that_slept_as_often_as_it_let_go_of_the_gil_does_not_want_a_processor() {
+    let causes = |slept| {
+        let mut story = Story::of(&["MainThread", "progress"]);
+        off(&mut story, 1, 150 * MS, ("computing", ""), &["beat app.py"]);
+        story.ran(1, 26 * MS);
+        story.switched(1, slept, 2);
+        let told = story.end(1_510 * MS);
+        told.advised.advice.iter().map(|it| it.cause.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(11), [Cause::Unknown]);
+    assert_eq!(causes(3), [Cause::Computing]);
+}
+
 /// A thread of a package that sleeps, beside one that does this.
 fn beside_a_housekeeper(call: (&str, &str), stack: &[&str]) -> Told {
     let mut story = Story::of(&["MainThread", "reaper"]);

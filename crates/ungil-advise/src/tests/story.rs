@@ -115,7 +115,19 @@ impl Story {
 
     /// A look at a thread in a short gap, which could not be told of for so long.
     pub fn sampled(&mut self, at_ns: u64, thread: u32, unseen_ns: u64, stack: &[&str]) {
-        let (call, on) = ("clock_nanosleep".to_owned(), String::new());
+        self.sampled_in(at_ns, thread, unseen_ns, "clock_nanosleep", stack);
+    }
+
+    /// The same of another call.
+    pub fn sampled_in(
+        &mut self,
+        at_ns: u64,
+        thread: u32,
+        unseen_ns: u64,
+        call: &str,
+        stack: &[&str],
+    ) {
+        let (call, on) = (call.to_owned(), String::new());
         self.look(at_ns, thread, Doing::Off { stands_for_ns: unseen_ns, call, on }, stack);
     }
 
@@ -179,6 +191,12 @@ impl Story {
     /// The kernel ran a thread for so long in all.
     pub fn ran(&mut self, thread: u32, cpu_ns: u64) {
         self.totals[thread as usize].cpu_ns = cpu_ns;
+    }
+
+    /// The kernel counted so many sleeps of a thread, and took the processor away so often.
+    pub fn switched(&mut self, thread: u32, slept: u64, preempted: u64) {
+        let totals = &mut self.totals[thread as usize];
+        (totals.voluntary_switches, totals.involuntary_switches) = (slept, preempted);
     }
 
     /// So many events of a thread were lost.
