@@ -28,7 +28,10 @@ pub fn advise_until(
         return None;
     }
     let elsewhere = elsewhere::find(report, gil_is_limit);
-    let is_first = |advice: &Advice| costs_more_than_waits(report, advice);
+    // What took longer comes before it, and that may come after cures of the GIL.
+    let leads = elsewhere.first().is_some_and(is_of_kernel);
+    let is_first =
+        |advice: &Advice| (leads || !is_of_kernel(advice)) && costs_more_than_waits(report, advice);
     let (mut first, mut last): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(is_first);
     first.append(&mut advised.advice);
     first.append(&mut last);
@@ -39,13 +42,22 @@ pub fn advise_until(
     Some(Advised { schema: SCHEMA, advice: first, rejected: advised.rejected })
 }
 
+/// Whether it says that the kernel did not run threads.
+fn is_of_kernel(advice: &Advice) -> bool {
+    matches!(advice.cause, Some(Cause::Descheduled | Cause::LateWakeups | Cause::CpuLimit))
+}
+
 /// Whether it is about what costs more than waits for a GIL, so that no cure of those is the first
 /// thing to do.
 fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
     match advice.cause {
-        Some(Cause::Descheduled | Cause::LateWakeups | Cause::CpuLimit) => {
+        Some(Cause::CpuLimit) => {
             let worst = report.findings.first().map(|it| &it.evidence);
             matches!(worst, Some(Evidence::Descheduled { .. } | Evidence::LateWakeups { .. }))
+        }
+        Some(Cause::Descheduled | Cause::LateWakeups) => {
+            let worst = report.findings.first();
+            worst.is_some_and(|worst| elsewhere::explains_most(report, worst))
         }
         // All that the loop has to do waits as long as it is blocked.
         Some(Cause::BlockedEventLoop) => takes_longer_than_waits(report, advice),

@@ -22,16 +22,28 @@ pub const RAN: f64 = 0.8;
 /// One that slept this part (of 1) as often as it let go of the GIL does so to sleep.
 const SLEPT: f64 = 0.8;
 
+/// A line that takes this part (of 1) of the life of its threads comes before threads that poll.
+const MOST: f64 = 0.5;
+
+/// What is told of a line.
+pub struct Call {
+    pub advice: Advice,
+    /// Whether its threads spent most of their life in waits there.
+    pub takes_most: bool,
+    /// Whether they slept there as the program says, or had nothing to do.
+    pub rests: bool,
+}
+
 /// The worst line of each cause that matters, worst first, and last those at which threads rest.
 /// `told` are lines of which was told already. `has_children` says that the process has started others
 /// that compute: to wait for a process is to wait for those then.
-pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Advice> {
+pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Call> {
     lines(sight, told, has_children, |thread| !keeps_house(sight, thread))
 }
 
 /// The same of threads with which packages keep house. Nobody waits for these; but a program may be
 /// run by a package alone, or work in a package's thread.
-pub fn of_housekeepers(sight: &Sight, has_children: bool) -> Vec<Advice> {
+pub fn of_housekeepers(sight: &Sight, has_children: bool) -> Vec<Call> {
     lines(sight, &[], has_children, |thread| keeps_house(sight, thread))
 }
 
@@ -59,7 +71,7 @@ fn lines<'a>(
     told: &[String],
     has_children: bool,
     is_meant: impl Fn(&ThreadReport) -> bool,
-) -> Vec<Advice> {
+) -> Vec<Call> {
     let meant: Vec<bool> = sight.gil.threads.iter().map(is_meant).collect();
     let rest_ms = REST * sight.busy_s() * 1e3;
     let mut lines: Vec<Line<'a>> = Vec::new();
@@ -98,7 +110,12 @@ fn lines<'a>(
     };
     let told: Vec<bool> = lines.iter().map(is_told).collect();
     let untold = lines.into_iter().zip(pasts).zip(told).filter(|(_, is_told)| !is_told);
-    untold.map(|((line, past), _)| line.advice(sight, past.as_ref())).collect()
+    let calls = untold.map(|((line, past), _)| Call {
+        takes_most: line.takes_most(sight),
+        rests: line.rests || line.cause == Cause::Sleep,
+        advice: line.advice(sight, past.as_ref()),
+    });
+    calls.collect()
 }
 
 /// A line of Python in which threads waited.
@@ -142,6 +159,14 @@ impl<'a> Line<'a> {
         };
         let ran_s = self.ran_s(sight).filter(|ran_s| *ran_s < HARDLY * self.sum.total_s);
         ran_s.is_some() && self.threads.iter().all(may_nap)
+    }
+
+    /// Whether its threads spend most of their life in waits there.
+    fn takes_most(&self, sight: &Sight) -> bool {
+        let waits =
+            matches!(self.cause, Cause::Lock | Cause::Disk | Cause::Network | Cause::Process);
+        let lives_s = self.threads.iter().map(|&place| sight.life_s(sight.thread(place)));
+        waits && !self.rests && self.sum.total_s >= MOST * lives_s.sum::<f64>()
     }
 
     /// What threads did that had got past it, if it is a wait for a lock.
@@ -206,6 +231,11 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Whether a thread slept about as often as it let go of the GIL.
+fn sleeps_off_the_gil(thread: &ThreadReport) -> bool {
+    sleeps(thread).is_some_and(|slept| slept as f64 >= SLEPT * thread.voluntary as f64)
+}
+
 /// What it is a cause of; a thread that waits for another one, or for work, is none.
 fn cause_of(what: What) -> Option<Cause> {
     Some(match what {
@@ -218,8 +248,4 @@ fn cause_of(what: What) -> Option<Cause> {
         What::Computing => Cause::Computing,
         What::Idle | What::Thread | What::Unknown => return None,
     })
-}
-/// Whether a thread slept about as often as it let go of the GIL.
-fn sleeps_off_the_gil(thread: &ThreadReport) -> bool {
-    sleeps(thread).is_some_and(|slept| slept as f64 >= SLEPT * thread.voluntary as f64)
 }

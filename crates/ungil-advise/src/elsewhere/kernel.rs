@@ -8,27 +8,66 @@ use ungil_trace::report::{Evidence as Found, Finding, ProcessReport, Report};
 /// A CPU limit that stops a process for this part (of 1) of its life is felt.
 const PART: f64 = 0.1;
 
-/// What the kernel did to threads that wanted to run; `gil_is_limit` if they waited for one that it
-/// ran, too.
-pub fn find(report: &Report, gil_is_limit: bool) -> Option<Advice> {
+/// It comes first where it explains this part (of 1) of all waits for the GIL.
+const MOST: f64 = 0.5;
+
+/// What the kernel did to threads that wanted to run.
+pub struct Stopped {
+    pub advice: Advice,
+    /// The time that threads lost by it, summed.
+    pub lost_s: f64,
+    /// Whether it explains most of the waits for the GIL, or more than these.
+    pub explains_most: bool,
+}
+
+impl Stopped {
+    /// Whatever the threads of a process did, a limit stopped all of them.
+    fn as_a_whole(advice: Advice) -> Self {
+        Self { advice, lost_s: f64::INFINITY, explains_most: true }
+    }
+}
+
+/// What that is; `gil_is_limit` if threads waited for one that the kernel ran, too.
+pub fn find(report: &Report, gil_is_limit: bool) -> Option<Stopped> {
     let begins = if gil_is_limit { "it is not only the GIL" } else { "it is not the GIL" };
     of_finding(report, begins).or_else(|| of_limit(report, begins))
 }
 
 /// The costliest of the findings that say so.
-fn of_finding(report: &Report, begins: &str) -> Option<Advice> {
+fn of_finding(report: &Report, begins: &str) -> Option<Stopped> {
     report.findings.iter().enumerate().find_map(|(number, finding)| {
-        let told = match finding.evidence {
+        let (told, lost_s) = match finding.evidence {
             Found::Descheduled { not_run_s, limited, .. } => {
-                holders_not_run(number, finding, not_run_s, limited)
+                let told = holders_not_run(number, finding, not_run_s, limited);
+                (told, not_run_s + finding.cost_s)
             }
             Found::LateWakeups { unheld_s, wanting, used, are_its_own, .. } => {
-                woken_not_run(number, unheld_s, wanting, used, are_its_own)
+                (woken_not_run(number, unheld_s, wanting, used, are_its_own), unheld_s)
             }
             _ => return None,
         };
-        Some(told.advice(finding, begins))
+        let explains_most = explains_most(report, finding);
+        if told.cause == Cause::CpuLimit && stopped(report).is_some() {
+            return Some(Stopped::as_a_whole(told.advice(finding, begins)));
+        }
+        Some(Stopped { advice: told.advice(finding, begins), lost_s, explains_most })
     })
+}
+
+/// Whether a finding says of most of the waits for a GIL that the kernel did not run threads then.
+pub fn explains_most(report: &Report, finding: &Finding) -> bool {
+    match finding.evidence {
+        Found::LateWakeups { unheld_s, waited_s, .. } => unheld_s >= MOST * waited_s,
+        Found::Descheduled { .. } => finding.cost_s >= MOST * waited_s(report, finding),
+        _ => false,
+    }
+}
+
+/// How long all threads waited for the GIL of a finding, summed.
+fn waited_s(report: &Report, finding: &Finding) -> f64 {
+    let processes = report.processes.iter().filter(|it| Some(it.pid) == finding.pid);
+    let gils = processes.flat_map(|it| &it.gils).filter(|it| Some(it.gil) == finding.gil);
+    gils.flat_map(|gil| &gil.threads).map(|thread| thread.waited_s).sum()
 }
 
 /// What a finding says, and what that rests on.
@@ -108,18 +147,14 @@ fn woken_not_run(
 }
 
 /// A limit under which nobody waited for the GIL: the process as a whole stood still.
-fn of_limit(report: &Report, begins: &str) -> Option<Advice> {
-    let stopped_s = |process: &ProcessReport| process.throttled.map_or(0.0, |it| it.stopped_s);
-    let processes = report.processes.iter().enumerate();
-    let (number, process) = processes
-        .filter(|(_, process)| stopped_s(process) > PART * process.duration_s)
-        .max_by(|(_, a), (_, b)| stopped_s(a).total_cmp(&stopped_s(b)))?;
+fn of_limit(report: &Report, begins: &str) -> Option<Stopped> {
+    let (number, process) = stopped(report)?;
     let throttled = process.throttled?;
     let place = GilPlace { process: number, gil: 0 };
     let at = |what: &str, value, unit, key: &str| {
         Evidence::at(what, value, unit, place.process_key(&format!("throttled/{key}")))
     };
-    Some(Advice {
+    let advice = Advice {
         kind: Kind::NotTheGil,
         cause: Some(Cause::CpuLimit),
         text: format!(
@@ -148,5 +183,15 @@ fn of_limit(report: &Report, begins: &str) -> Option<Advice> {
             at("time that they were stopped", throttled.stopped_s, Unit::Seconds, "stopped_s"),
         ],
         same_as: None,
-    })
+    };
+    Some(Stopped::as_a_whole(advice))
+}
+
+/// The process that a limit stopped for longest, with its place, if that is felt.
+fn stopped(report: &Report) -> Option<(usize, &ProcessReport)> {
+    let stopped_s = |process: &ProcessReport| process.throttled.map_or(0.0, |it| it.stopped_s);
+    let processes = report.processes.iter().enumerate();
+    processes
+        .filter(|(_, process)| stopped_s(process) > PART * process.duration_s)
+        .max_by(|(_, a), (_, b)| stopped_s(a).total_cmp(&stopped_s(b)))
 }

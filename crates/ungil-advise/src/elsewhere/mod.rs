@@ -15,6 +15,8 @@ mod calls;
 mod nothing;
 
 use crate::advice::{Advice, Unit};
+use calls::Call;
+pub use kernel::explains_most;
 pub use sight::Sight;
 use ungil_trace::report::Report;
 
@@ -24,31 +26,17 @@ const TOLD: usize = 3;
 /// What threads did instead of running, worst first. `gil_is_limit` says whether the GIL is what to
 /// look at first; otherwise there is always something to say.
 pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
-    let sights = || Sight::all(report);
-    let mut found: Vec<Advice> = kernel::find(report, gil_is_limit).into_iter().collect();
-    for sight in sights() {
-        let mut of_loops = event_loop::find(&sight);
-        of_loops.extend(computing::find(&sight));
-        of_loops.sort_by(|a, b| took_s(b).total_cmp(&took_s(a)));
-        found.extend(of_loops);
-        found.extend(connections::find(&sight));
-        found.extend(pool::find(&sight));
-        found.extend(polling::find(&sight));
-    }
-    if !gil_is_limit {
-        let computing = processes::computing(report);
-        found.extend(processes::say(report, &computing));
-        // Where a GIL is a limit, waits for something else need not be.
-        let sights = || sights().filter(|sight| !sight.is_contended());
-        let has_children =
-            |sight: &Sight| computing.iter().any(|it| it.parent_pid == sight.process.pid);
-        for sight in sights() {
-            let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
-            found.extend(calls::find(&sight, &told, has_children(&sight)));
-        }
-        if found.is_empty() {
-            let of = |sight: Sight| calls::of_housekeepers(&sight, has_children(&sight));
-            found.extend(sights().flat_map(of));
+    let kernel = kernel::find(report, gil_is_limit);
+    let found = of_threads(report, gil_is_limit, kernel.is_some());
+    let longest_s = found.iter().filter(|it| !it.rests).map(|it| took_s(&it.advice));
+    let longest_s = longest_s.fold(0.0, f64::max);
+    let mut found: Vec<Advice> = found.into_iter().map(|it| it.advice).collect();
+    if let Some(kernel) = kernel {
+        if kernel.lost_s > longest_s && kernel.explains_most {
+            found.insert(0, kernel.advice);
+        } else {
+            found.truncate(TOLD - 1);
+            found.push(kernel.advice);
         }
     }
     found.truncate(TOLD);
@@ -58,7 +46,46 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Vec<Advice> {
     found
 }
 
-/// For how long it kept a loop from going on: the first time among its evidence.
+/// What threads did, as looks at them show it. `is_told` says that there is something else to tell.
+fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
+    let sights = || Sight::all(report);
+    let (mut found, mut polls): (Vec<Advice>, Vec<Advice>) = (Vec::new(), Vec::new());
+    for sight in sights() {
+        let mut of_loops = event_loop::find(&sight);
+        of_loops.extend(computing::find(&sight));
+        of_loops.sort_by(|a, b| took_s(b).total_cmp(&took_s(a)));
+        found.extend(of_loops);
+        found.extend(connections::find(&sight));
+        found.extend(pool::find(&sight));
+        polls.extend(polling::find(&sight));
+    }
+    let working = |advice| Call { advice, takes_most: false, rests: false };
+    let mut calls: Vec<Call> = Vec::new();
+    if !gil_is_limit {
+        let computing = processes::computing(report);
+        calls.extend(processes::say(report, &computing).map(working));
+        // Where a GIL is a limit, waits for something else need not be.
+        let sights = || sights().filter(|sight| !sight.is_contended());
+        let has_children =
+            |sight: &Sight| computing.iter().any(|it| it.parent_pid == sight.process.pid);
+        for sight in sights() {
+            let all = found.iter().chain(&polls).chain(calls.iter().map(|it| &it.advice));
+            let told: Vec<_> = all.filter_map(|it| it.subject.function.clone()).collect();
+            calls.extend(calls::find(&sight, &told, has_children(&sight)));
+        }
+        if found.is_empty() && polls.is_empty() && calls.is_empty() && !is_told {
+            let of = |sight: Sight| calls::of_housekeepers(&sight, has_children(&sight));
+            calls.extend(sights().flat_map(of));
+        }
+    }
+    // Threads that poll cost little.
+    let comes_before = |it: &Call| !polls.is_empty() && it.takes_most;
+    let (most, others): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(comes_before);
+    let found = found.into_iter().map(working).chain(most);
+    found.chain(polls.into_iter().map(working)).chain(others).collect()
+}
+
+/// For how long threads were in it, or it kept a loop from going on: the first time among its evidence.
 fn took_s(advice: &Advice) -> f64 {
     let took = advice.evidence.iter().find(|it| it.unit == Unit::Seconds);
     took.map_or(0.0, |it| it.value)

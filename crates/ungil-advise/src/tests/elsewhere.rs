@@ -314,6 +314,51 @@ fn where_holders_lack_processors_the_gil_is_no_cause_unless_it_is_the_limit_besi
     assert!(told.kinds().contains(&Kind::ToAProcess), "{:?}", texts(&told));
 }
 
+/// The kernel did not run holders of a GIL for so long, for which others waited, while two threads were
+/// in this call for 1.5 s each.
+fn descheduled_beside(not_run_s: f64, waits_s: [f64; 2], call: (&str, &str)) -> Vec<Cause> {
+    let mut story = Story::of(&["MainThread", "a", "b"]);
+    (1..3).for_each(|thread| off(&mut story, thread, 150 * MS, call, &["work app.py"]));
+    let mut report = story.end(1_510 * MS).report;
+    let [explained_s, all_s] = waits_s;
+    report.processes[0].gils[0].threads[0].waited_s = all_s;
+    let finding = &mut report.findings[0];
+    let evidence =
+        Evidence::Descheduled { not_run_s, held_s: 1.2, longest_ms: 50.0, limited: false };
+    (finding.evidence, finding.cost_s) = (evidence, explained_s);
+    (finding.pid, finding.gil) = (Some(PID), Some(0));
+    advise(&report, &[]).advice.iter().map(|it| it.cause.unwrap()).collect()
+}
+
+#[test]
+fn that_the_kernel_did_not_run_holders_comes_first_only_where_that_took_more_time_than_all_else() {
+    let network = ("recvfrom", "socket");
+    assert_eq!(descheduled_beside(0.4, [0.5, 0.6], network), [Cause::Network, Cause::Descheduled]);
+    assert_eq!(descheduled_beside(1.4, [2.0, 2.1], network), [Cause::Descheduled, Cause::Network]);
+    let little = descheduled_beside(1.4, [2.0, 5.0], network);
+    assert_eq!(little, [Cause::Network, Cause::Descheduled], "it explains 2 of 5 s of waits");
+    // Threads sleep as long as the program says.
+    let sleep = ("clock_nanosleep", "");
+    assert_eq!(descheduled_beside(0.4, [0.5, 0.6], sleep), [Cause::Descheduled, Cause::Sleep]);
+}
+
+#[test]
+fn that_the_kernel_did_not_run_holders_comes_after_the_cures_of_a_gil_at_which_most_waits_are() {
+    let first = |explained_s| {
+        let Told { mut report, .. } = Story::convoy().end(2_000 * MS);
+        let mut finding = report.findings[0].clone();
+        finding.evidence =
+            Evidence::Descheduled { not_run_s: 0.1, held_s: 1.2, longest_ms: 50.0, limited: false };
+        finding.cost_s = explained_s;
+        report.findings.insert(0, finding);
+        let advice = advise(&report, &[]).advice;
+        assert!(advice.iter().any(|it| it.cause == Some(Cause::Descheduled)), "{advice:?}");
+        advice[0].cause
+    };
+    assert_eq!(first(0.1), None);
+    assert_eq!(first(2.0), Some(Cause::Descheduled));
+}
+
 #[test]
 fn each_thing_that_threads_wait_for_is_a_cause_of_its_own() {
     for (call, cause) in [
