@@ -3,7 +3,7 @@
 //! Each time they wake up costs some tens of microseconds of a processor. What tells them from threads
 //! that do a little work for each message is that their sleeps and waits end by themselves.
 
-use super::sight::{Seen, Sight, Told, at, line};
+use super::sight::{Seen, Sight, Told, at, line, sleeps};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use ungil_trace::analysis::words;
 use ungil_trace::record::SHORT_TIMEOUT;
@@ -11,8 +11,8 @@ use ungil_trace::report::{ThreadReport, What};
 
 /// They wake up at least so often in a second,
 const WAKES_PER_S: f64 = 50.0;
-/// have the GIL for no longer than this each time, on average, in us,
-const HOLD_US: f64 = 100.0;
+/// have the GIL for no longer than this each time, in all, on average,
+const HELD_S: f64 = 100e-6;
 /// and are found in such a sleep or wait in at least this part (of 1) of the looks, of
 const PART: f64 = 0.6;
 /// so many at least,
@@ -39,13 +39,11 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     if busy_s < LEAST_S || cpu_s < COST * busy_s {
         return None;
     }
-    let wakes: u64 = reports().map(|thread| thread.voluntary).sum();
+    let wakes: u64 = reports().map(wakes).sum();
     let looks: u64 = seen.iter().map(|it| it.off.gaps + it.off.samples).sum();
-    // The gaps of some are too short for their stack to be read.
-    let known = seen.iter().filter(|it| line(it.off).is_some());
-    let told = known.max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s)).or(seen.first())?;
-    let place = line(told.off).map_or_else(String::new, |_| format!(" at {}", at(told.off)));
-    let sleeps = told.off.what == What::Sleep;
+    let (frame, place) = place(sight, &threads, &seen);
+    let naps = seen.iter().max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s))?;
+    let naps = naps.off.what == What::Sleep;
     let (who, them) = match threads[..] {
         [only] => (format!("thread {} polls: it woke", sight.thread(only).name), "it"),
         _ => (format!("{} poll: they woke", words::count(threads.len() as u64, "thread")), "them"),
@@ -54,33 +52,58 @@ pub fn find(sight: &Sight) -> Option<Advice> {
         "{who} up {} times a second, from {}{place}, and took {} of a processor for that; let \
          the thread that has news for {them} wake {them} up",
         words::number(rounded(wakes as f64 / busy_s)),
-        if sleeps { "sleep" } else { "waits with a short timeout" },
+        if naps { "sleep" } else { "waits with a short timeout" },
         words::percent(cpu_s / busy_s),
     );
-    let code = if sleeps {
-        "event.wait()  # threading.Event(), in the place of time.sleep(...) in a loop; the thread \
-         that has news calls event.set()"
-    } else {
-        "item = items.get()  # or event.wait(): without a timeout, or with one of seconds; to end \
-         the thread, put None into the queue"
-    };
+    let code = code(sight, &threads, naps);
     let made = |what: &str, value, unit| Evidence::made(what, value, unit);
-    let because = "each release of the GIL was recorded, and most looks found these threads in a \
+    let because = "each time that they woke up was counted, and most looks found these threads in a \
                    sleep or a wait of milliseconds; the trace does not show whether they found \
                    something to do";
     let told = Told {
         text,
-        frame: line(told.off).cloned(),
+        frame,
         code: Some(code.to_owned()),
         sure: Sure::Medium,
         because: because.to_owned(),
         evidence: vec![
             made("CPU time of these threads, summed", cpu_s, Unit::Seconds),
-            made("times that they let go of the GIL", wakes as f64, Unit::Count),
+            made("times that they woke up", wakes as f64, Unit::Count),
             made("looks that found one there", looks as f64, Unit::Count),
         ],
     };
     Some(sight.not_the_gil(Cause::Polling, &threads, told))
+}
+
+/// The line from which threads poll, if one is known, and how it is told. The gaps of some are too short
+/// for their stack to be read; one that a look finds awake is near it.
+fn place(sight: &Sight, threads: &[usize], seen: &[Seen]) -> (Option<String>, String) {
+    let asleep = seen.iter().copied().filter(|it| line(it.off).is_some());
+    let is_awake = |it: &Seen| it.off.what == What::Computing && it.off.user_frame.is_some();
+    let awake = sight.seen().filter(|it| threads.contains(&it.thread) && is_awake(it));
+    let length = |a: &Seen, b: &Seen| a.off.total_s.total_cmp(&b.off.total_s);
+    let (told, how) = match asleep.max_by(length) {
+        Some(told) => (Some(told), "at"),
+        None => (awake.max_by(length), "near"),
+    };
+    let place = told.map_or_else(String::new, |told| format!(" {how} {}", at(told.off)));
+    (told.and_then(|told| line(told.off).cloned()), place)
+}
+
+/// What to write instead of short sleeps, or of waits with a short timeout.
+fn code(sight: &Sight, threads: &[usize], naps: bool) -> &'static str {
+    let of_these = sight.seen().filter(|it| threads.contains(&it.thread));
+    let mut frames = of_these.flat_map(|it| &it.off.stack);
+    if frames.any(|frame| frame.contains("/zmq/")) {
+        "poller.poll()  # zmq.Poller(), with all sockets registered, in the place of the sleeps; or \
+         socket.recv() without NOBLOCK"
+    } else if naps {
+        "event.wait()  # threading.Event(), in the place of time.sleep(...) in a loop; the thread \
+         that has news calls event.set(); for news of a socket or a queue: its own call that blocks"
+    } else {
+        "item = items.get()  # or event.wait(): without a timeout, or with one of seconds; to end \
+         the thread, put None into the queue"
+    }
 }
 
 /// The short sleeps and waits of a thread that polls.
@@ -96,12 +119,18 @@ fn of<'a>(sight: &Sight<'a>, place: usize, thread: &ThreadReport) -> Option<Vec<
     // Between long sleeps a thread may make many short calls of another kind.
     let short_s: f64 = timed.iter().map(|it| it.off.sampled_s).sum();
     let life_s = sight.life_s(thread);
-    let polls = thread.voluntary as f64 >= WAKES_PER_S * life_s
+    let wakes = wakes(thread) as f64;
+    let polls = wakes >= WAKES_PER_S * life_s
         && short_s >= LIFE * life_s
-        && thread.holds.mean_us <= HOLD_US
+        && thread.held_s - thread.startup_held_s <= HELD_S * wakes
         && found >= LEAST_LOOKS
         && found as f64 >= PART * count as f64;
     polls.then_some(timed)
+}
+
+/// How often a thread woke up. Of the calls for which it let go of the GIL, many do not sleep.
+fn wakes(thread: &ThreadReport) -> u64 {
+    thread.voluntary.min(sleeps(thread).unwrap_or(u64::MAX))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]

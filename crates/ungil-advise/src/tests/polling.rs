@@ -1,6 +1,6 @@
 //! Threads that poll.
 
-use super::story::{MS, Story, Told, first, texts};
+use super::story::{MS, Story, Told, first, off, texts};
 use crate::{Advice, Cause};
 
 const US: u64 = 1_000;
@@ -50,6 +50,85 @@ fn threads_whose_sleeps_are_too_short_for_their_stacks_to_be_read_poll_all_the_s
     let advice = of_polls(&told).unwrap();
     assert!(advice.text.contains("4,000 times a second, from sleep, and took 8 %"));
     assert_eq!(advice.subject.function, None);
+}
+
+/// A thread whose naps are too short for their stacks, and that one look finds awake.
+fn naps_beside(awake: &[&str]) -> Told {
+    let mut story = Story::of(&["MainThread", "poller-0"]);
+    for tick in 0..2_000 {
+        let at_ns = tick * MS;
+        story.acquire(at_ns, 1);
+        story.release(at_ns + 10 * US, 1);
+        if tick % 50 == 0 {
+            let stack = if tick == 1_000 { awake } else { &[] };
+            let call = if tick == 1_000 { "computing" } else { "clock_nanosleep" };
+            story.sampled_in(at_ns + 500 * US, 1, 50 * MS, call, stack);
+        }
+    }
+    story.ran(1, 160 * MS);
+    story.end(2_000 * MS)
+}
+
+#[test]
+fn the_line_of_a_thread_that_polls_may_be_known_from_one_look_that_found_it_awake() {
+    let told = naps_beside(&["nap app.py"]);
+    let advice = of_polls(&told).unwrap();
+    assert!(advice.text.contains("from sleep near nap (app.py:7), and took"), "{}", advice.text);
+    assert_eq!(advice.subject.function.as_deref(), Some("nap (app.py:7)"));
+    assert!(advice.action.code.as_deref().unwrap().contains("socket or a queue: its own call"));
+}
+
+#[test]
+fn a_thread_that_polls_a_socket_of_zmq_is_told_of_its_poller() {
+    let told = naps_beside(&["Socket.recv /x/site-packages/zmq/sugar/socket.py", "nap app.py"]);
+    let code = of_polls(&told).unwrap().action.code.as_deref().unwrap();
+    assert!(code.starts_with("poller.poll()  # zmq.Poller()"), "{code}");
+}
+
+/// A thread that sleeps for 20 ms again and again, and lets go of the GIL 20 times in between; the
+/// kernel tells of so many sleeps.
+fn is_paced(slept: u64) -> Told {
+    let mut story = Story::of(&["MainThread", "producer"]);
+    for tick in 0..100 {
+        let at_ns = tick * 20 * MS;
+        for call in 0..20 {
+            story.acquire(at_ns + call * 20 * US, 1);
+            story.release(at_ns + call * 20 * US + 10 * US, 1);
+        }
+        if tick % 3 == 0 {
+            story.sampled(at_ns + 10 * MS, 1, 60 * MS, &["publish app.py"]);
+        }
+    }
+    story.ran(1, 160 * MS);
+    story.switched(1, slept, 0);
+    story.end(2_000 * MS)
+}
+
+#[test]
+fn a_thread_wakes_up_as_often_as_it_slept_and_not_as_often_as_it_let_go_of_the_gil() {
+    assert_eq!(of_polls(&is_paced(99)), None);
+    let told = is_paced(300);
+    assert!(of_polls(&told).unwrap().text.contains("woke up 150 times a second"));
+}
+
+#[test]
+fn what_costs_most_of_the_life_of_threads_is_told_before_threads_that_poll() {
+    let causes = |call| {
+        let mut story = Story::of(&["MainThread", "poller-0", "a", "b"]);
+        for tick in 0..2_000 {
+            story.acquire(tick * MS, 1);
+            story.release(tick * MS + 10 * US, 1);
+            if tick % 50 == 0 {
+                story.sampled(tick * MS + 500 * US, 1, 50 * MS, &["nap app.py"]);
+            }
+        }
+        story.ran(1, 160 * MS);
+        (2..4).for_each(|thread| off(&mut story, thread, 190 * MS, call, &["book app.py:9"]));
+        let told = story.end(2_000 * MS);
+        told.advised.advice.iter().map(|it| it.cause.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(("futex", "")), [Cause::Lock, Cause::Polling]);
+    assert_eq!(causes(("clock_nanosleep", "")), [Cause::Polling, Cause::Sleep]);
 }
 
 #[test]
