@@ -119,31 +119,6 @@ fn each_pool_is_given_more_threads_in_its_own_way() {
             "cheroot.wsgi.Server(..., numthreads=N)  # more than 2, if ",
         ),
         (
-            "python app.py",
-            &PLAIN,
-            [
-                "Tree.__call__ cherrypy/_cptree.py",
-                "HTTPRequest.respond cheroot/server.py",
-                "WorkerThread.run cheroot/workers/threadpool.py",
-            ]
-            .into_iter()
-            .flat_map(package)
-            .collect(),
-            "cherrypy.config.update({\"server.thread_pool\": N})  # more than 2, if ",
-        ),
-        (
-            "python app.py",
-            &["PoolThread-twisted.internet.reactor-0", "PoolThread-twisted.internet.reactor-1"],
-            package("ThreadWorker.__init__.<locals>.work twisted/_threads/_threadworker.py"),
-            "reactor.suggestThreadPoolSize(N)  # more than 2, for the pool of the reactor, if ",
-        ),
-        (
-            "python app.py",
-            &EXECUTOR,
-            executor("dask/local.py"),
-            "dask.config.set(num_workers=N)  # more than 2, or num_workers=N of compute(), or ",
-        ),
-        (
             "dramatiq app",
             &PLAIN,
             package("WorkerThread.run dramatiq/worker.py"),
@@ -166,6 +141,34 @@ fn each_pool_is_given_more_threads_in_its_own_way() {
         let code = more_threads(command, names, &begin);
         assert!(code.starts_with(line), "{code}");
     }
+}
+
+#[test]
+fn a_pool_that_a_package_makes_for_itself_is_given_more_threads_in_the_words_of_that_package() {
+    const REACTOR: [&str; 2] =
+        ["PoolThread-twisted.internet.reactor-0", "PoolThread-twisted.internet.reactor-1"];
+    let line = "cherrypy.config.update({\"server.thread_pool\": N})  # more than 2, if ";
+    let begin = [
+        "Tree.__call__ /x/site-packages/cherrypy/_cptree.py",
+        "HTTPRequest.respond /x/site-packages/cheroot/server.py",
+        "WorkerThread.run /x/site-packages/cheroot/workers/threadpool.py",
+    ];
+    let code = more_threads("python app.py", &["Thread-4", "Thread-5"], &begin);
+    assert!(code.starts_with(line), "{code}");
+    let line = "reactor.suggestThreadPoolSize(N)  # more than 2, for the pool of the reactor, if ";
+    let begin =
+        ["ThreadWorker.__init__.<locals>.work /x/site-packages/twisted/_threads/_threadworker.py"];
+    let code = more_threads("python app.py", &REACTOR, &begin);
+    assert!(code.starts_with(line), "{code}");
+    let line = "dask.config.set(num_workers=N)  # more than 2, or num_workers=N of compute(), or ";
+    let begin = [
+        "batch_execute_tasks /x/site-packages/dask/local.py",
+        "run ~concurrent/futures/thread.py",
+        WORKER,
+    ];
+    let names = ["ThreadPoolExecutor-0_0", "ThreadPoolExecutor-0_1"];
+    let code = more_threads("python app.py", &names, &begin);
+    assert!(code.starts_with(line), "{code}");
 }
 
 #[test]
