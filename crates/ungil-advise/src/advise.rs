@@ -57,7 +57,7 @@ fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
         }
         Some(Cause::Descheduled | Cause::LateWakeups) => {
             let worst = report.findings.first();
-            worst.is_some_and(|worst| elsewhere::explains_most(report, worst))
+            worst.is_some_and(elsewhere::explains_most)
         }
         // All that the loop has to do waits as long as it is blocked.
         Some(Cause::BlockedEventLoop) => takes_longer_than_waits(report, advice),

@@ -46,7 +46,7 @@ fn of_finding(report: &Report, begins: &str) -> Option<Stopped> {
             }
             _ => return None,
         };
-        let explains_most = explains_most(report, finding);
+        let explains_most = explains_most(finding);
         if told.cause == Cause::CpuLimit && stopped(report).is_some() {
             return Some(Stopped::as_a_whole(told.advice(finding, begins)));
         }
@@ -55,19 +55,12 @@ fn of_finding(report: &Report, begins: &str) -> Option<Stopped> {
 }
 
 /// Whether a finding says of most of the waits for a GIL that the kernel did not run threads then.
-pub fn explains_most(report: &Report, finding: &Finding) -> bool {
+pub fn explains_most(finding: &Finding) -> bool {
     match finding.evidence {
         Found::LateWakeups { unheld_s, waited_s, .. } => unheld_s >= MOST * waited_s,
-        Found::Descheduled { .. } => finding.cost_s >= MOST * waited_s(report, finding),
+        Found::Descheduled { waited_s, .. } => finding.cost_s >= MOST * waited_s,
         _ => false,
     }
-}
-
-/// How long all threads waited for the GIL of a finding, summed.
-fn waited_s(report: &Report, finding: &Finding) -> f64 {
-    let processes = report.processes.iter().filter(|it| Some(it.pid) == finding.pid);
-    let gils = processes.flat_map(|it| &it.gils).filter(|it| Some(it.gil) == finding.gil);
-    gils.flat_map(|gil| &gil.threads).map(|thread| thread.waited_s).sum()
 }
 
 /// What a finding says, and what that rests on.

@@ -314,6 +314,11 @@ fn where_holders_lack_processors_the_gil_is_no_cause_unless_it_is_the_limit_besi
     assert!(told.kinds().contains(&Kind::ToAProcess), "{:?}", texts(&told));
 }
 
+/// That the kernel did not run holders for so long, where threads waited so long for the GIL.
+fn not_run(not_run_s: f64, waited_s: f64) -> Evidence {
+    Evidence::Descheduled { not_run_s, held_s: 1.2, longest_ms: 50.0, limited: false, waited_s }
+}
+
 /// The kernel did not run holders of a GIL for so long, for which others waited, while two threads were
 /// in this call for 1.5 s each.
 fn descheduled_beside(not_run_s: f64, waits_s: [f64; 2], call: (&str, &str)) -> Vec<Cause> {
@@ -321,10 +326,8 @@ fn descheduled_beside(not_run_s: f64, waits_s: [f64; 2], call: (&str, &str)) -> 
     (1..3).for_each(|thread| off(&mut story, thread, 150 * MS, call, &["work app.py"]));
     let mut report = story.end(1_510 * MS).report;
     let [explained_s, all_s] = waits_s;
-    report.processes[0].gils[0].threads[0].waited_s = all_s;
     let finding = &mut report.findings[0];
-    let evidence =
-        Evidence::Descheduled { not_run_s, held_s: 1.2, longest_ms: 50.0, limited: false };
+    let evidence = not_run(not_run_s, all_s);
     (finding.evidence, finding.cost_s) = (evidence, explained_s);
     (finding.pid, finding.gil) = (Some(PID), Some(0));
     advise(&report, &[]).advice.iter().map(|it| it.cause.unwrap()).collect()
@@ -347,8 +350,7 @@ fn that_the_kernel_did_not_run_holders_comes_after_the_cures_of_a_gil_at_which_m
     let first = |explained_s| {
         let Told { mut report, .. } = Story::convoy().end(2_000 * MS);
         let mut finding = report.findings[0].clone();
-        finding.evidence =
-            Evidence::Descheduled { not_run_s: 0.1, held_s: 1.2, longest_ms: 50.0, limited: false };
+        finding.evidence = not_run(0.1, 1.0);
         finding.cost_s = explained_s;
         report.findings.insert(0, finding);
         let advice = advise(&report, &[]).advice;
@@ -575,13 +577,8 @@ fn sleeps_beside(contended_share: f64, stack: &[&str]) -> Report {
     let process = &mut report.processes[0];
     process.gils[0].contended_s = contended_share * process.duration_s;
     // The kernel had not run the holders, so nothing at the GIL would have helped.
-    report.findings[0].evidence = Evidence::Descheduled {
-        not_run_s: 1.0,
-        held_s: 1.2,
-        longest_ms: 50.0,
-        limited: false,
-        waited_s: 2.0,
-    };
+    report.findings[0].evidence = not_run(1.0, 2.0);
+    report.findings[0].cost_s = 1.5;
     report
 }
 

@@ -88,22 +88,25 @@ fn native_holds_in_one_function_are_told_of_together_whatever_thread_they_are_of
 
 #[test]
 fn a_thread_whose_native_hold_was_not_seen_did_what_threads_of_such_a_name_do() {
-    let mut scenario = Scenario::new(4);
-    for turn in 1..4 {
-        let at = u64::from(turn) * 300 * MS;
-        scenario.acquire(at, turn);
-        scenario.wait(at + MS, 0);
-        scenario.ask(at + 6 * MS, 0);
-        if turn < 3 {
-            scenario.stack(at + 20 * MS, turn, "rank");
+    let told = |threads: u32| {
+        let mut scenario = Scenario::new(threads + 1);
+        for turn in 1..=threads {
+            let at = u64::from(turn) * 300 * MS;
+            scenario.acquire(at, turn);
+            scenario.wait(at + MS, 0);
+            scenario.ask(at + 6 * MS, 0);
+            if turn < threads {
+                scenario.stack(at + 20 * MS, turn, "rank");
+            }
+            scenario.forced(at + 150 * MS, turn);
+            scenario.hold(at + 170 * MS, at + 171 * MS, 0);
         }
-        scenario.forced(at + 150 * MS, turn);
-        scenario.hold(at + 170 * MS, at + 171 * MS, 0);
-    }
-    let report = scenario.end(2_000 * MS);
-    let finding = native_hold(&report);
+        native_hold(&scenario.end(2_000 * MS)).clone()
+    };
+    let finding = told(3);
     assert_eq!(finding.threads, [101, 102, 103]);
     assert!(finding.text.contains("; all 2 samples show rank (app.py:7)"), "{}", finding.text);
+    assert!(told(2).text.starts_with("threads t1 and t2 kept the GIL for "));
 }
 
 #[test]
