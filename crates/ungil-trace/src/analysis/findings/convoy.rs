@@ -8,6 +8,10 @@ use crate::report::{Evidence, Finding, ThreadReport};
 
 /// Fewer late returns than this, over all victims, are chance.
 const LATE_CALLS: u64 = 10;
+/// A thread that is off the GIL for less than this on average, and of whose calls less than this part
+/// (of 1) return late, does not block: it computes in a library that lets go of the GIL now and then.
+const BRIEF_MS: f64 = 0.1;
+const SELDOM: f64 = 0.005;
 /// The main culprits are those that together held for this part of the wait.
 const MAIN_PART: f64 = 0.8;
 /// Culprits named in one sentence.
@@ -23,7 +27,8 @@ pub(super) fn find(scene: Scene, told_s: f64) -> Option<Finding> {
         let blocking = &thread.blocking;
         // The cost decides, not the part of the calls: most calls that let go of the GIL come
         // back at once (a send, a stat), and now and then one of them loses it.
-        blocking.late > 0 && blocking.waited_s > RELEVANT_SHARE * scene.life_s(thread)
+        let is_late = blocking.late > 0 && !computes(thread);
+        is_late && blocking.waited_s > RELEVANT_SHARE * scene.life_s(thread)
     };
     let mut victims: Vec<_> = scene.gil.threads.iter().filter(is_victim).collect();
     victims.sort_by(|a, b| b.blocking.waited_s.total_cmp(&a.blocking.waited_s));
@@ -71,6 +76,12 @@ pub(super) fn find(scene: Scene, told_s: f64) -> Option<Finding> {
         cost_s,
         ..scene.finding(evidence, text)
     })
+}
+
+/// Whether a thread lets go of the GIL as one does that computes.
+fn computes(thread: &ThreadReport) -> bool {
+    let is_seldom_late = (thread.blocking.late as f64) < SELDOM * thread.blocking.calls as f64;
+    thread.gaps.mean_ms < BRIEF_MS && is_seldom_late
 }
 
 /// Who these are, and what they did: `, behind cpu, mostly in compute (app.py:12)`.

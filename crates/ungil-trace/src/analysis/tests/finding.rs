@@ -84,6 +84,29 @@ fn calls_that_come_back_at_once_hide_no_convoy() {
 }
 
 #[test]
+fn threads_that_compute_in_a_library_that_lets_go_now_and_then_are_no_convoy() {
+    let late_in_each = |calls: u64| {
+        let mut scenario = Scenario::new(2);
+        let mut at = 0;
+        for turn in 0..400 {
+            let (thread, other) = (turn % 2, (turn + 1) % 2);
+            scenario.acquire(at, thread);
+            scenario.wait(at + 1, other);
+            scenario.ask(at + 5 * MS, other);
+            scenario.release(at + 5 * MS + 10_000, thread);
+            at += 5 * MS + 10_001;
+            for _ in 0..calls {
+                scenario.hold(at, at + 10_000, other);
+                at += 20_000;
+            }
+        }
+        kinds(&scenario.end(at))
+    };
+    assert_eq!(late_in_each(40), ["convoy"]);
+    assert_ne!(late_in_each(400)[0], "convoy");
+}
+
+#[test]
 fn one_busy_thread_alone_has_nothing_wrong() {
     let mut scenario = Scenario::new(1);
     for second in 0..10 {
