@@ -13,10 +13,14 @@ pub enum Library {
     Twisted,
 }
 
-/// The files whose functions run a loop; uvloop is compiled.
-const FILES: [&str; 5] = [
+/// The files whose functions run a loop, or wait for something to do for it. That of uvloop is native
+/// code, below what starts it.
+const FILES: [&str; 8] = [
     "asyncio/base_events.py",
     "asyncio/runners.py",
+    "uvicorn/_compat.py",
+    "aiohttp/web.py",
+    "tornado/platform/asyncio.py",
     "trio/_core/_run.py",
     "twisted/internet/base.py",
     "gevent/hub.py",

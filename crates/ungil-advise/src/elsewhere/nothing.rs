@@ -4,24 +4,12 @@ use super::computing;
 use super::sight::Sight;
 use crate::advice::{Action, Advice, Cause, Confidence, Kind, Subject, Sure};
 use crate::advice::{Evidence, Unit};
-use crate::functions::is_in;
+use crate::loops;
 use crate::place::finding_key;
 use std::collections::BTreeMap;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{Evidence as Found, Finding, OffGil, Report, What};
 
-/// The files in which event loops wait for something to do; that of uvloop is native code, below these.
-const LOOPS: [&str; 9] = [
-    "asyncio/base_events.py",
-    "asyncio/runners.py",
-    "uvloop/__init__.py",
-    "uvicorn/_compat.py",
-    "aiohttp/web.py",
-    "tornado/platform/asyncio.py",
-    "trio/_core/_run.py",
-    "gevent/hub.py",
-    "twisted/internet/base.py",
-];
 /// Frames, from the innermost one, of which one is the loop's.
 const FRAMES: usize = 4;
 /// So much (of 1) of the time of threads may be unknown where it is said that nothing was seen.
@@ -122,7 +110,7 @@ fn confidence(report: &Report, recorded: bool) -> Confidence {
 
 /// Whether a thread was seen to run an event loop.
 fn runs_loop(report: &Report) -> bool {
-    let is_loop = |frame: &String| LOOPS.iter().any(|file| is_in(frame, file));
+    let is_loop = |frame: &String| loops::runs_loop(frame);
     let idles = |off: &OffGil| off.what == What::Idle && off.stack.iter().take(FRAMES).any(is_loop);
     let mut threads = Sight::all(report).flat_map(|sight| &sight.gil.threads);
     threads.any(|thread| thread.event_loop.is_some() || thread.off_gil.iter().any(idles))
