@@ -1,6 +1,6 @@
 """A pool of two threads that compute in native code without the GIL.
 
-There are so many pieces of work that the last one, for which the other thread waits, is a small part.
+There are so many pieces of work that the last one, for which the other thread waits, is small.
 """
 
 import hashlib
