@@ -1,7 +1,7 @@
 //! Which function a frame of the report is of.
 
 pub use ungil_trace::analysis::words::short;
-use ungil_trace::origin::Origin;
+use ungil_trace::origin::{Origin, file_of};
 
 /// Whether a frame, `Class.function (folder/file:line)`, is in a file of this name, in any folder.
 pub fn is_in(frame: &str, file: &str) -> bool {
@@ -30,12 +30,14 @@ pub fn is_users(frame: &str) -> bool {
     Origin::of(file_of(frame)) == Origin::User
 }
 
-/// The file in `function (file:line)`.
-fn file_of(frame: &str) -> &str {
-    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
-    let place = place.strip_suffix(')').unwrap_or(place);
-    match place.rsplit_once(':') {
-        Some((file, line)) if line.parse::<u32>().is_ok() => file,
-        _ => place,
-    }
+/// Whether a frame is of an installed package.
+pub fn is_packages(frame: &str) -> bool {
+    matches!(Origin::of(file_of(frame)), Origin::Package(_))
+}
+
+/// Whether a frame is of a function that only takes a lock for the one that called it:
+/// `Condition.__enter__`.
+pub fn only_takes_lock(frame: &str) -> bool {
+    let name = frame.split(" (").next().and_then(|name| name.rsplit('.').next());
+    matches!(name, Some("acquire" | "__enter__"))
 }

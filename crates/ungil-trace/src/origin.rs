@@ -109,6 +109,16 @@ fn is_command(file: &str) -> bool {
     is_without_ending && parts.next() == Some("bin")
 }
 
+/// The file in `function (file:line)`, as a report has a frame.
+pub fn file_of(frame: &str) -> &str {
+    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
+    let place = place.strip_suffix(')').unwrap_or(place);
+    match place.rsplit_once(':') {
+        Some((file, line)) if line.parse::<u32>().is_ok() => file,
+        _ => place,
+    }
+}
+
 /// Whether a shared library is one that the user may have built, and not a part of Python, of an
 /// installed package, of the system, or of ungil.
 #[cfg_attr(not(feature = "stacks"), allow(dead_code, reason = "only the watch asks"))]
@@ -276,5 +286,11 @@ mod tests {
         ] {
             assert!(!is_users_library(file), "{file}");
         }
+    }
+
+    #[test]
+    fn the_file_of_a_frame_may_have_parentheses_and_no_line() {
+        assert_eq!(file_of("f (/a (b)/x.py:12)"), "/a (b)/x.py");
+        assert_eq!(file_of("f (<frozen os>)"), "<frozen os>");
     }
 }

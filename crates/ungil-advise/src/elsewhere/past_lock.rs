@@ -2,12 +2,10 @@
 //! has a lock; but who is further in the same function, behind that line, most likely has it.
 
 use super::sight::{Sight, Sum, doing, line};
-use crate::functions::short;
+use crate::functions::{only_takes_lock, short};
 use ungil_trace::analysis::{held, words};
 use ungil_trace::report::{OffGil, ThreadReport, What};
 
-/// Functions that take a lock for the one that called them: `Condition.__enter__`.
-const TAKE: [&str; 2] = ["acquire", "__enter__"];
 /// What took less than this part (of 1) of the waits does not explain them.
 const PART: f64 = 0.05;
 
@@ -23,7 +21,7 @@ pub struct Past<'a> {
 /// What threads did behind the line of `wait`, at which threads waited for `waited_s` in all. `None`
 /// if no look shows a thread there for long.
 pub fn find<'a>(sight: &Sight<'a>, wait: &OffGil, waited_s: f64) -> Option<Past<'a>> {
-    let at = wait.stack.iter().find(|frame| !only_takes(frame))?;
+    let at = wait.stack.iter().find(|frame| !only_takes_lock(frame))?;
     let off = off_the_gil(sight, at).filter(|off| off.total_s >= PART * waited_s);
     let on = with_the_gil(sight, at).filter(|(_, held_s)| *held_s >= PART * waited_s);
     let (what, past_s, frame) = match (off, on) {
@@ -78,12 +76,6 @@ fn is_past(off: &OffGil, at: &str) -> bool {
     let place = off.stack.iter().position(|frame| function(frame) == function(at));
     let waits = matches!(off.what, What::Lock | What::Idle);
     !waits && place.is_some_and(|place| off.stack[place] != at)
-}
-
-/// Whether a frame is of a function that only takes the lock.
-fn only_takes(frame: &str) -> bool {
-    let name = frame.split(" (").next().and_then(|name| name.rsplit('.').next());
-    name.is_some_and(|name| TAKE.contains(&name))
 }
 
 /// `f (app.py)` of the frame `f (app.py:5)`.

@@ -1,7 +1,7 @@
 //! What can be seen of a process whose threads are off the GIL.
 
 use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
-use crate::functions::short;
+use crate::functions::{is_packages, short};
 use crate::place::GilPlace;
 use crate::scene::LIMIT_SHARE;
 use ungil_trace::analysis::words;
@@ -221,7 +221,8 @@ pub fn doing(off: &OffGil) -> String {
     let what = match off.what {
         What::Idle => "waited for work",
         What::Thread => "waited for another thread",
-        What::Lock if off.frame.as_deref().is_some_and(is_of_a_package) => {
+        // Its compiled code sleeps for threads of its own as one sleeps for a lock.
+        What::Lock if off.frame.as_deref().is_some_and(is_packages) => {
             "waited for a lock or for native code of other threads"
         }
         What::Lock => "waited for a lock",
@@ -234,10 +235,4 @@ pub fn doing(off: &OffGil) -> String {
         What::Unknown => "was off the GIL",
     };
     format!("{what}{call}")
-}
-
-/// Whether a frame is of an installed package. Its compiled code sleeps for threads of its own as one
-/// sleeps for a lock.
-fn is_of_a_package(frame: &str) -> bool {
-    ["/site-packages/", "/dist-packages/"].iter().any(|folder| frame.contains(folder))
 }

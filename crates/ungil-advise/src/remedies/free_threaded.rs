@@ -3,7 +3,7 @@
 use super::Ward;
 use super::fewer_collections::is_about_collections;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
-use crate::functions::short;
+use crate::functions::{only_takes_lock, short};
 use crate::scene::Scene;
 use ungil_simulate::{Gil, Rules};
 use ungil_trace::analysis::words;
@@ -28,7 +28,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let locks = threads.flat_map(|(place, thread)| {
         let places = thread.off_gil.iter().enumerate();
         let locks = places.filter(|(_, it)| {
-            it.what == What::Lock && is_users(it) && it.gaps + it.samples >= LEAST_LOOKS
+            it.what == What::Lock && is_users_lock(it) && it.gaps + it.samples >= LEAST_LOOKS
         });
         locks.map(move |(number, it)| (place, number, it))
     });
@@ -79,15 +79,11 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
 
 /// Whether it is a lock that the user's own code takes. Packages wait by locks for what comes next: a
 /// message, a result, something to do.
-fn is_users(off: &OffGil) -> bool {
-    let takes = |frame: &String| {
-        let function = frame.split(" (").next().unwrap_or_default();
-        matches!(function.rsplit('.').next(), Some("__enter__" | "acquire"))
-    };
+fn is_users_lock(off: &OffGil) -> bool {
     let Some(user) = &off.user_frame else { return false };
     match &off.stack[..] {
         [innermost, ..] if innermost == user => true,
-        [innermost, caller, ..] => caller == user && takes(innermost),
+        [innermost, caller, ..] => caller == user && only_takes_lock(innermost),
         _ => false,
     }
 }

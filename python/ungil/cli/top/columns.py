@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.text import Text
 
 from ungil.cli.top.figures import Row
 from ungil.formatting import duration, printable, share, tally
+from ungil.report.names import told_apart
 
 STYLES = {"holds": "bold red", "waits": "yellow", "off": ""}
 MARKS = {"holds": "●", "waits": "◌", "off": " "}
 MARK_WIDTH = 2
 """Of a mark, and of the space between it and the name."""
+NARROWEST_NAME, WIDEST_NAME = 15, 32
+"""Cells of the column of names."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def _line(row: Row) -> Text:
 
 
 COLUMNS = (
-    Column("thread", 15, _name, lambda it: it.name, "name"),
+    Column("thread", NARROWEST_NAME, _name, lambda it: it.name, "name"),
     Column("hold", 4, lambda it: _part(it.held, 4), lambda it: -it.held, "time held"),
     Column("wait", 4, lambda it: _part(it.waited, 4), lambda it: -it.waited, "time waited"),
     Column("free/s", 6, lambda it: _rate(it.freely, 6), lambda it: -it.freely, "free releases"),
@@ -76,6 +79,19 @@ COLUMNS = (
     ),
     Column("where", None, _line, None),
 )
+
+
+def name_width(width: int) -> int:
+    """Of the names, with their marks, where the screen has so many cells."""
+    return min(WIDEST_NAME, max(NARROWEST_NAME, width // 6))
+
+
+def told_apart_in(rows: Iterable[Row], width: int) -> list[Row]:
+    """The rows with names that fit into that screen, so that they can be told apart."""
+    rows = list(rows)
+    cut = told_apart({printable(it.name) for it in rows}, name_width(width) - MARK_WIDTH)
+    return [replace(it, name=cut[printable(it.name)]) for it in rows]
+
 
 SORTABLE = [it for it in COLUMNS if it.key is not None]
 # By what it held and waited together, as the report has it, until another order is asked for.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ungil.cli.top import lines
-from ungil.cli.top.columns import BY_DEFAULT, COLUMNS, MARK_WIDTH, ordered
+from ungil.cli.top.columns import BY_DEFAULT, COLUMNS, ordered, told_apart_in
 from ungil.cli.top.figures import Figures
 from ungil.formatting import duration, printable
-from ungil.report.names import told_apart
 
-WIDEST_NAME = 32
 BLAMED = 4
 BETWEEN = 2
 
@@ -38,15 +35,11 @@ def print_once(console: Console, shown: Sequence[Figures]) -> None:
 
 
 def _table(process: Figures, width: int) -> Table:
-    rows = ordered(process.rows, BY_DEFAULT)
-    of_names = min(WIDEST_NAME, max(COLUMNS[0].width or 0, width // 6))
-    cut = told_apart({printable(it.name) for it in rows}, of_names - MARK_WIDTH)
     table = Table(box=None, padding=(0, BETWEEN, 0, 0), pad_edge=False, header_style="dim")
     for column in COLUMNS:
         is_text = column.width is None or column is COLUMNS[0]
         justify = "left" if is_text else "right"
         table.add_column(column.title, justify=justify, no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        named = replace(row, name=cut[printable(row.name)])
-        table.add_row(*(column.cell(named) for column in COLUMNS))
+    for row in told_apart_in(ordered(process.rows, BY_DEFAULT), width):
+        table.add_row(*(column.cell(row) for column in COLUMNS))
     return table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.text import Text
@@ -15,14 +14,20 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from ungil.cli.top import lines
-from ungil.cli.top.columns import BY_DEFAULT, COLUMNS, MARK_WIDTH, SORTABLE, ordered
+from ungil.cli.top.columns import (
+    BY_DEFAULT,
+    COLUMNS,
+    SORTABLE,
+    name_width,
+    ordered,
+    told_apart_in,
+)
 from ungil.cli.top.effect import Effect
 from ungil.cli.top.figures import Figures, Row
 from ungil.cli.top.policy_screen import PolicyScreen
 from ungil.cli.top.watched import Watched
 from ungil.errors import UsageError
 from ungil.formatting import printable
-from ungil.report.names import told_apart
 
 if TYPE_CHECKING:
     from ungil.cli.top.app import Top
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
 # A cell has a space on both sides.
 PADDING = 2
 NARROWEST = 14
-WIDEST_NAME = 32
 INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 BLAMED = 4
 
@@ -128,8 +132,10 @@ class ThreadsScreen(Screen[None]):
 
     def _widths(self) -> list[int]:
         """Of the columns: on a wide terminal the names get more, and the last gets what is left."""
-        of_names = min(WIDEST_NAME, max(COLUMNS[0].width or 0, self.size.width // 6))
-        fixed = [of_names, *(it.width for it in COLUMNS[1:] if it.width is not None)]
+        fixed = [
+            name_width(self.size.width),
+            *(it.width for it in COLUMNS[1:] if it.width is not None),
+        ]
         left = self.size.width - sum(width + PADDING for width in fixed) - PADDING - 1
         return [*fixed, max(NARROWEST, left)]
 
@@ -155,12 +161,11 @@ class ThreadsScreen(Screen[None]):
         key, scrolled = self._cursor(table), table.scroll_y
         rows = ordered(tuple(row for it in self.shown for row in it.rows), self.by)
         rows = [it for it in rows if self.pattern.lower() in it.name.lower()]
-        cut = told_apart({printable(it.name) for it in rows}, self._widths()[0] - MARK_WIDTH)
+        shown = told_apart_in(rows, self.size.width)
         with self.top.batch_update():
             table.clear()
-            for row in rows:
-                named = replace(row, name=cut[printable(row.name)])
-                table.add_row(*(column.cell(named) for column in COLUMNS), key=_key(row))
+            for row, told in zip(rows, shown, strict=True):
+                table.add_row(*(column.cell(told) for column in COLUMNS), key=_key(row))
             places = [_key(row) for row in rows]
             if key in places:
                 table.move_cursor(row=places.index(key), scroll=False)

@@ -3,7 +3,7 @@
 //! called it.
 
 use super::place::{Place, called_name};
-use crate::origin::{Origin, is_users_library};
+use crate::origin::{Origin, file_of, is_users_library};
 use crate::report::NativeReport;
 
 /// The libraries named in one sentence.
@@ -85,16 +85,6 @@ fn named(libraries: &[String]) -> String {
         names.push(format!("{} more", libraries.len() - NAMED));
     }
     names.join(" or ")
-}
-
-/// The file in `function (file:line)`.
-fn file_of(frame: &str) -> &str {
-    let place = frame.split_once(" (").map_or(frame, |(_, place)| place);
-    let place = place.strip_suffix(')').unwrap_or(place);
-    match place.rsplit_once(':') {
-        Some((file, line)) if line.parse::<u32>().is_ok() => file,
-        _ => place,
-    }
 }
 
 #[cfg(test)]
@@ -209,11 +199,5 @@ mod tests {
         assert!(of_garbage.starts_with("that is the garbage collector"), "{of_garbage}");
         assert!(!of_garbage.contains("process"), "{of_garbage}");
         assert!(advice(2).contains("in another process"));
-    }
-
-    #[test]
-    fn the_file_of_a_frame_may_have_parentheses_and_no_line() {
-        assert_eq!(file_of("f (/a (b)/x.py:12)"), "/a (b)/x.py");
-        assert_eq!(file_of("f (<frozen os>)"), "<frozen os>");
     }
 }
