@@ -8,7 +8,8 @@ from typing import cast
 
 from ungil.comparison.noise import MODES
 from ungil.comparison.runs import Run
-from ungil.formatting import digits, printable
+from ungil.formatting import digits
+from ungil.report.frames import short_frame
 from ungil.report.model import Advice, Report
 
 _BLOCKED = "blocked-event-loop"
@@ -49,13 +50,7 @@ def _mostly_in(side: Sequence[Run]) -> str:
     """` by parse (app.py:12)`: what blocked it for longest, in the latest run that tells."""
     worst = [next((it for it in _causes(run) if it["cause"] == _BLOCKED), None) for run in side]
     functions = [it["subject"]["function"] for it in worst if it is not None]
-    return f" by {printable(_short(functions[-1]))}" if functions and functions[-1] else ""
-
-
-def _short(function: str) -> str:
-    """`parse (long/way/app/parser.py:12)` as `parse (app/parser.py:12)`, as the advice has it."""
-    name, bracket, place = function.rpartition(" (")
-    return f"{name}{bracket}{'/'.join(place.split('/')[-2:])}"
+    return f" by {short_frame(functions[-1])}" if functions and functions[-1] else ""
 
 
 def _blocked(run: Run) -> float:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -13,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ungil.formatting import duration, plural, printable
+from ungil.report.frames import short_frame
 from ungil.report.model import Gil, LongHold, Native
 from ungil.report.names import Names
 
@@ -89,10 +88,10 @@ class Site:
             why = longest.get("stack_missing")
             return Text(f"no stack: {printable(why)}" if why else "no stack", "dim")
         frame = longest["stack"][0]
-        text = Text(_short(frame), "bold")
+        text = Text(short_frame(frame), "bold")
         user = next(filter(None, (hold.get("user_frame") for hold in self.holds)), None)
         if user is not None and user != frame:
-            text.append(f", called by {_short(user)}", "not bold")
+            text.append(f", called by {short_frame(user)}", "not bold")
         native = self.native()
         if native is not None:
             text.append(f"; native code: {_native_name(native)}", "not bold")
@@ -198,13 +197,3 @@ def _native_name(native: Native) -> str:
 def _in_library(function: str | None, library: str) -> str:
     file = printable(library.rpartition("/")[2]) or "code generated at run time"
     return f"a function in {file}" if function is None else f"{printable(function)} ({file})"
-
-
-def _short(frame: str) -> str:
-    """A frame, its file without the folders that nobody needs to recognise it."""
-    frame = printable(frame)
-    match = re.fullmatch(r"(.*?) \((/.+):(\d+)\)", frame)
-    if match is None:
-        return frame
-    function, file, line = match.groups()
-    return f"{function} ({'/'.join(PurePath(file).parts[-2:]).lstrip('/')}:{line})"
