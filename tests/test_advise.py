@@ -293,7 +293,7 @@ def test_evidence_shows_a_short_time_in_a_unit_in_which_it_is_not_zero() -> None
     assert [shown(seconds) for seconds in (4.14, 0.0042, 0.00003, 0)] == [
         "- waited: 4.14 s",
         "- waited: 4.20 ms",
-        "- waited: 30.0 us",
+        "- waited: 30.0 µs",
         "- waited: 0.00 s",
     ]
 
@@ -316,4 +316,4 @@ def test_a_range_of_more_than_a_thousand_has_all_of_its_digits() -> None:
         return out.getvalue().splitlines()[0].strip()
 
     assert shown(53.7, 1180.4) == "1. ask sooner (53.7 to 1,180 ms)"
-    assert shown(0.05, 0.5) == "1. ask sooner (50 to 500 us)"
+    assert shown(0.05, 0.5) == "1. ask sooner (50 to 500 µs)"

@@ -98,7 +98,7 @@ def _summary(advice: Advice) -> Text:
 
 
 def _with_range(advice: Advice) -> str:
-    """` (56.2 to 145 us)`: the least and the most that are predicted."""
+    """` (56.2 to 145 µs)`: the least and the most that are predicted."""
     # Nobody waits for a GIL that there is not: the sentence says 0, and a range of 0 says no more.
     if advice["gain"] is None or advice["gain"]["high"] <= 0:
         return ""
@@ -111,7 +111,7 @@ def _range(gain: Gain) -> str:
     after = ""
     if gain["unit"] == "s/s":
         unit, after = " s", " per second"
-    smaller = {" s": " ms", " ms": " us"}
+    smaller = {" s": " ms", " ms": " µs"}
     while unit in smaller and high < 1:
         low, high, unit = low * 1e3, high * 1e3, smaller[unit]
     return f"{at_most_three_digits(low)} to {at_most_three_digits(high)}{unit}{after}"
@@ -133,7 +133,7 @@ def _evidence(evidence: Evidence) -> Text:
         case "count":
             shown = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
         case "s" if 0 < value < LEAST_S:
-            shown = f"{digits(value * 1e3)} ms" if value >= 1e-3 else f"{digits(value * 1e6)} us"
+            shown = f"{digits(value * 1e3)} ms" if value >= 1e-3 else f"{digits(value * 1e6)} µs"
         case _:
             shown = f"{digits(value)}{UNITS[unit]}"
     return Text(f"- {printable(evidence['what'])}: {shown}", style="dim")

@@ -169,9 +169,9 @@ function amount(value: number, unit: string): string {
   }
 }
 
-/** A length of time in ns, as the sentences of advice write it: `35.1 us`. */
+/** A length of time in ns, as the sentences of advice write it: `35.1 µs`. */
 function length(ns: number): string {
-  return duration(ns).replace(/[nmµ]?s$/, (unit) => ` ${unit.replace("µ", "u")}`);
+  return duration(ns).replace(/[nmµ]?s$/, (unit) => ` ${unit}`);
 }
 
 function shown({ what, value, unit }: Evidence): HTMLElement {

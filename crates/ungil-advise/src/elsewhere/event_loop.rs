@@ -3,7 +3,7 @@
 use super::sight::{Sight, Sum, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{callable, is_users, short};
-use crate::loops::{Work, runs_loop};
+use crate::loops::{Library, Work, runs_loop};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
 
@@ -85,40 +85,84 @@ impl Line<'_> {
 }
 
 fn code(off: &OffGil) -> String {
-    let is_trio = off.stack.iter().any(|frame| frame.contains("/trio/_core/_run.py"));
+    let run_by = off.stack.iter().find(|frame| runs_loop(frame));
+    let library = run_by.map_or(Some(Library::Asyncio), |frame| Library::of(frame));
+    let instead = Instead::of(library);
     // Somebody else's lock cannot be replaced, and native code waits so for threads of its own, too.
     let what = if off.user_frame == off.frame || off.what != What::Lock {
         off.what
     } else {
         What::Computing
     };
-    let line = match what {
-        What::Sleep if is_trio => "await trio.sleep(seconds)  # instead of time.sleep(seconds)",
-        What::Sleep => "await asyncio.sleep(seconds)  # instead of time.sleep(seconds)",
-        What::Thread if is_trio => {
-            "await trio.to_thread.run_sync(function, *arguments)  # or: ...run_sync(future.result)"
-        }
-        What::Thread => {
-            "await asyncio.wrap_future(future)  # or: await asyncio.to_thread(function, *arguments)"
-        }
-        _ => return to_a_thread(what, is_trio, work(off)),
-    };
-    line.to_owned()
+    match what {
+        What::Sleep => format!("{}  # instead of time.sleep(seconds)", instead.sleep),
+        What::Thread => instead.result.to_owned(),
+        _ => instead.to_a_thread(what, work(off)),
+    }
 }
 
-fn to_a_thread(what: What, is_trio: bool, work: Work) -> String {
-    let (library, to_thread) = if is_trio {
-        ("trio", "trio.to_thread.run_sync")
-    } else {
-        ("asyncio", "asyncio.to_thread")
-    };
-    let call = format!("await {to_thread}({}, *arguments)", work.word());
-    let line = match what {
-        What::Lock => format!("async with {library}.Lock(): ...  # or: {call}"),
-        _ => format!("{call}  # or use a library for {library}"),
-    };
-    let comment = work.comment("blocks").map_or_else(String::new, |it| format!("\n{it}"));
-    format!("{line}{comment}")
+/// What code of a loop has to call, so that the loop goes on.
+struct Instead {
+    library: &'static str,
+    /// Instead of `time.sleep`.
+    sleep: &'static str,
+    /// Instead of waiting for what a thread does.
+    result: &'static str,
+    /// Instead of a lock of `threading`.
+    lock: &'static str,
+    /// Before and after the function that a thread is to run.
+    thread: [&'static str; 2],
+}
+
+impl Instead {
+    fn of(library: Option<Library>) -> Self {
+        match library {
+            Some(Library::Asyncio) => Self {
+                library: "asyncio",
+                sleep: "await asyncio.sleep(seconds)",
+                result: "await asyncio.wrap_future(future)  \
+                         # or: await asyncio.to_thread(function, *arguments)",
+                lock: "async with asyncio.Lock(): ...",
+                thread: ["await asyncio.to_thread(", ", *arguments)"],
+            },
+            Some(Library::Trio) => Self {
+                library: "trio",
+                sleep: "await trio.sleep(seconds)",
+                result: "await trio.to_thread.run_sync(function, *arguments)  \
+                         # or: ...run_sync(future.result)",
+                lock: "async with trio.Lock(): ...",
+                thread: ["await trio.to_thread.run_sync(", ", *arguments)"],
+            },
+            Some(Library::Twisted) => Self {
+                library: "Twisted",
+                sleep: "await deferLater(reactor, seconds)",
+                result: "await deferToThread(function, *arguments)  \
+                         # or: ...deferToThread(future.result)",
+                lock: "async with DeferredLock(): ...",
+                thread: ["await deferToThread(", ", *arguments)"],
+            },
+            // The only one that is left. Its own calls wait, whatever the program has patched.
+            None => Self {
+                library: "gevent",
+                sleep: "gevent.sleep(seconds)",
+                result: "gevent.get_hub().threadpool.apply(function, arguments)  \
+                         # or: ....apply(future.result)",
+                lock: "with gevent.lock.RLock(): ...",
+                thread: ["gevent.get_hub().threadpool.apply(", ", arguments)"],
+            },
+        }
+    }
+
+    fn to_a_thread(&self, what: What, work: Work) -> String {
+        let [before, after] = self.thread;
+        let call = format!("{before}{}{after}", work.word());
+        let line = match what {
+            What::Lock => format!("{}  # or: {call}", self.lock),
+            _ => format!("{call}  # or use a library for {}", self.library),
+        };
+        let comment = work.comment("blocks").map_or_else(String::new, |it| format!("\n{it}"));
+        format!("{line}{comment}")
+    }
 }
 
 /// The innermost function of the user's own that has a name, of those that the loop called.

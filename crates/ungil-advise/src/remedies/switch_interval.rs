@@ -21,7 +21,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::SwitchInterval,
         cause: None,
         text: format!(
-            "let threads ask for the GIL every 50 us instead of {}{}{becomes}",
+            "let threads ask for the GIL every 50 µs instead of {}{}{becomes}",
             words::length(interval_s),
             ward.scene.of_which(ward.report)
         ),

@@ -91,16 +91,30 @@ fn an_exhausted_pool_comes_first_if_that_takes_longer_than_threads_wait_for_a_gi
 
 #[test]
 fn what_to_await_instead_is_of_the_library_that_the_loop_is_of() {
-    let code = |innermost: &str, call| {
+    let code = |innermost: &str, call, runs| {
         let mut story = Story::of(&["MainThread"]);
-        let trio = "unrolled_run /x/site-packages/trio/_core/_run.py";
-        off(&mut story, 0, 150 * MS, (call, "socket"), &[innermost, "handle app.py", trio]);
+        off(&mut story, 0, 150 * MS, (call, "socket"), &[innermost, "handle app.py", runs]);
         first(&story.end(1_600 * MS)).action.code.clone().unwrap()
     };
-    assert!(code("fetch app.py", "clock_nanosleep").starts_with("await trio.sleep(seconds)"));
-    assert!(code("fetch app.py", "recvfrom").starts_with("await trio.to_thread.run_sync("));
-    assert!(code("fetch app.py", "futex").starts_with("async with trio.Lock()"));
-    assert!(code("wait ~threading.py", "futex").ends_with("run_sync(future.result)"));
+    let trio = "unrolled_run /x/site-packages/trio/_core/_run.py";
+    let twisted = "mainLoop /x/site-packages/twisted/internet/base.py";
+    let gevent = "run /x/site-packages/gevent/hub.py";
+    for (runs, call, begins) in [
+        (trio, "clock_nanosleep", "await trio.sleep(seconds)"),
+        (trio, "recvfrom", "await trio.to_thread.run_sync("),
+        (trio, "futex", "async with trio.Lock()"),
+        (twisted, "clock_nanosleep", "await deferLater(reactor, seconds)"),
+        (twisted, "recvfrom", "await deferToThread(fetch, *arguments)  # or use a library for Tw"),
+        (twisted, "futex", "async with DeferredLock()"),
+        (gevent, "clock_nanosleep", "gevent.sleep(seconds)"),
+        (gevent, "recvfrom", "gevent.get_hub().threadpool.apply(fetch, arguments)"),
+        (gevent, "futex", "with gevent.lock.RLock()"),
+    ] {
+        let code = code("fetch app.py", call, runs);
+        assert!(code.starts_with(begins), "{code}");
+    }
+    assert!(code("wait ~threading.py", "futex", trio).ends_with("run_sync(future.result)"));
+    assert!(code("wait ~threading.py", "futex", twisted).ends_with("(future.result)"));
 }
 
 #[test]

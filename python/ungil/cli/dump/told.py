@@ -114,7 +114,7 @@ def _headline(dump: Dump, thread: Thread) -> str:
         case "off":
             # A thread in a line of ungil's calls once a second only, and later if nothing runs it.
             is_sure = dump.moment.seen_s is not None and dump.policy in (None, "stock")
-            wants = "does not want it" if is_sure else "was not seen waiting for it"
+            wants = "does not want the GIL" if is_sure else "was not seen waiting for it"
             return f"{who} [dim]{wants}[/dim]"
 
 

@@ -18,7 +18,7 @@ fn in_unit(seconds: f64) -> (f64, &'static str) {
     match seconds {
         s if s >= 0.9995 => (s, "s"),
         s if s >= 0.000_999_5 => (s * 1e3, "ms"),
-        s if s > 0.0 => (s * 1e6, "us"),
+        s if s > 0.0 => (s * 1e6, "µs"),
         _ => (0.0, "s"),
     }
 }
@@ -133,7 +133,7 @@ mod tests {
         let shown = [0.0, 4e-7, 5.2e-5, 0.005, 0.005_13, 0.012_34, 0.9996, 4.14, 812.4, 12_345.6]
             .map(length);
         let expected = [
-            "0 s", "0.4 us", "52 us", "5 ms", "5.13 ms", "12.3 ms", "1 s", "4.14 s", "812 s",
+            "0 s", "0.4 µs", "52 µs", "5 ms", "5.13 ms", "12.3 ms", "1 s", "4.14 s", "812 s",
             "12,346 s",
         ];
         assert_eq!(shown, expected);
