@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+from extensions import build_extension
 from pythons import Python, free_threaded
 from scheduling import OBEYING, Obeying
 from suite import PROGRAMS
@@ -32,17 +33,9 @@ def traced(folder: Path, python: Python, *words: str, **variables: str) -> Recor
     return trace(folder, python.path, PROGRAM, *words, env={**os.environ, **variables})
 
 
-def built(folder: Path, python: Python, name: str) -> None:
-    """Builds the extension module of this name into `folder`."""
-    ask = "import sysconfig; print(sysconfig.get_path('include'))"
-    asked = subprocess.run([python.path, "-c", ask], capture_output=True, text=True, check=True)
-    options = ["-shared", "-fPIC", "-I", asked.stdout.strip(), "-o", folder / f"{name}.so"]
-    subprocess.run(["cc", *options, PROGRAMS / f"{name}.c"], check=True)
-
-
 def parking(folder: Path, python: Python, kind: str) -> Recording:
     """A recording of a thread that is kept waiting for a known time."""
-    built(folder, python, "parking")
+    build_extension(folder, python.path, "parking")
     program = str(PROGRAMS / "kept_waiting.py")
     return trace(folder, python.path, program, kind, env={**os.environ, "PYTHONPATH": str(folder)})
 
@@ -103,7 +96,7 @@ def test_a_gil_that_is_on(tmp_path: Path, python: Python) -> None:
 
 
 def test_a_gil_that_an_import_switches_on(tmp_path: Path, python: Python) -> None:
-    built(tmp_path, python, "needs_gil")
+    build_extension(tmp_path, python.path, "needs_gil")
     recording = traced(tmp_path, python, "needs_gil", PYTHONPATH=str(tmp_path))
     assert recording.stdout == "True\n"
     state = recording.process["free_threaded"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extensions import build_extension
 from pythons import Python, pythons
 from suite import PROGRAMS, filtered
 from tracing import Recording, Running, Track
@@ -48,7 +49,7 @@ def record(
     before: Sequence[str] = (),
 ) -> Recording:
     """Trace the program until that much was seen."""
-    words = [python, PROGRAM, which]
+    words = [python, PROGRAM, which, folder]
     with Running(folder, words, options, before, stdin=subprocess.PIPE) as running:
         running.wait_until(until)
         recording = running.finish()
@@ -91,6 +92,17 @@ def test_a_long_match_is_named_by_what_python_calls_it(tmp_path: Path, python: P
     stopped = recording.process["stopped"]
     assert stopped["times"] >= sum(it["samples"] for it in matches)
     assert 0 < stopped["p50_us"] <= stopped["max_us"] <= stopped["total_ms"] * 1e3
+
+
+@pytest.mark.parametrize("python", pythons("3.8", "3.11", "3.11-debian", "3.13"), ids=str)
+def test_code_made_at_run_time_is_told_by_what_calls_it(tmp_path: Path, python: Python) -> None:
+    build_extension(tmp_path, python.path, "made_code")
+    natives = natives_of(record(tmp_path, "made", seen, python.path))
+    assert natives
+    for native in natives:
+        assert native["library"] == str(tmp_path / "made_code.so"), native
+        assert native["function"] in {"made_code.run", "run"}, native
+        assert native["innermost_library"] == "", native
 
 
 def test_calls_that_wait_with_the_gil_are_seen_without_a_stop(tmp_path: Path) -> None:

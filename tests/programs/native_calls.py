@@ -15,6 +15,7 @@ import threading
 import time
 
 EPOLL_EVENT_BYTES, WAITED_MS, MATCHED_S = 16, 60, 0.1
+COUNTED = 200000000  # some tenths of a second
 which = sys.argv[1]
 native = ctypes.PyDLL(None, use_errno=True)  # calls that keep the GIL
 epoll = native.epoll_create1(0)
@@ -35,6 +36,11 @@ def make_array():
 
 def make_set():
     set(different)
+
+
+def run_made_code():
+    # What calls it is Python code, and is itself called by something native.
+    sorted([1], key=lambda _: made_code.run(COUNTED))
 
 
 def match_for_long():
@@ -68,7 +74,7 @@ def sleep():
 
 def keep():
     calls = {"match": match, "array": make_array, "set": make_set}
-    calls.update(waiting=wait, sleeping=sleep)
+    calls.update(waiting=wait, sleeping=sleep, made=run_made_code)
     while not over.is_set():
         calls[which]()
 
@@ -78,6 +84,9 @@ def want():
         time.sleep(0.001)
 
 
+if which == "made":
+    sys.path.insert(0, sys.argv[2])
+    import made_code
 if which == "match":
     match_for_long()
 threads = [

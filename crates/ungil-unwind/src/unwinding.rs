@@ -4,9 +4,10 @@
 //! known code, and from which the tables lead to Python, is where the function returns to. That is so
 //! for functions without tables (written in assembler, or made while the program ran), and where the
 //! way out needs the frame pointer of a thread that waits in the kernel, which `/proc` does not tell.
-//! A stack also has words that earlier calls have left. So a call that names another function than the
-//! one that was reached counts only if nothing else leads to Python, and a way counts only if it leads
-//! there by a function that Python can call.
+//! A stack also has words that earlier calls have left. So a way counts only if it leads to Python by a
+//! function that Python can call. A call that names another function than the one that was reached
+//! counts only if no other word before a frame of the interpreter leads there: that function may have
+//! jumped on.
 
 use framehop::{FrameAddress, Unwinder};
 use ungil_attach::memory::Memory;
@@ -64,6 +65,15 @@ pub fn way_to_python(
     Way { functions, interpreter }
 }
 
+/// Where a word of a stack leads.
+enum Trial {
+    /// To Python, in this image, by a function that Python can call.
+    Callee(String),
+    /// To Python, but not so.
+    Python,
+    Nothing,
+}
+
 struct Walk<'a> {
     modules: &'a mut Modules,
     memory: &'a Memory,
@@ -114,7 +124,6 @@ impl Walk<'_> {
         functions: &mut Vec<Function>,
         searches: usize,
     ) -> Option<String> {
-        let known = functions.len();
         let mut others = Vec::new();
         for place in (0..SEARCHED_WORDS).map(|index| sp.wrapping_add(8 * index)) {
             let Some(ip) = self.stack.word(place) else { break };
@@ -129,35 +138,59 @@ impl Walk<'_> {
                 }
                 Some(Call::Of(_) | Call::Indirect) => {}
             }
-            if let Some(found) = self.try_from(place, ip, fp, functions, searches) {
-                return Some(found);
+            match self.try_from((place, ip), fp, functions, searches)? {
+                Trial::Callee(interpreter) => return Some(interpreter),
+                // What called the function is nearer, if that is a frame.
+                Trial::Python => {
+                    let found = self.try_all(&mut others, fp, functions, searches)?;
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+                Trial::Nothing => {}
             }
-            functions.truncate(known);
-            self.trials = self.trials.checked_sub(1)?;
         }
-        for (place, ip) in others {
-            if let Some(found) = self.try_from(place, ip, fp, functions, searches) {
-                return Some(found);
-            }
-            functions.truncate(known);
-            self.trials = self.trials.checked_sub(1)?;
-        }
-        None
+        self.try_all(&mut others, fp, functions, searches)?
     }
 
-    /// Follows the stack from the word at `place` on, which may be where a function returns to.
-    fn try_from(
+    /// Tries these words, the first of which leads to a function that Python can call. `None` if no
+    /// more may be tried.
+    fn try_all(
         &mut self,
-        place: u64,
-        ip: u64,
+        words: &mut Vec<(u64, u64)>,
         fp: u64,
         functions: &mut Vec<Function>,
         searches: usize,
-    ) -> Option<String> {
+    ) -> Option<Option<String>> {
+        for word in words.drain(..) {
+            if let Trial::Callee(found) = self.try_from(word, fp, functions, searches)? {
+                return Some(Some(found));
+            }
+        }
+        Some(None)
+    }
+
+    /// Follows the stack from a word on (where it is, and what it is), which may be where a function
+    /// returns to. `None` if no more may be tried.
+    fn try_from(
+        &mut self,
+        (place, ip): (u64, u64),
+        fp: u64,
+        functions: &mut Vec<Function>,
+        searches: usize,
+    ) -> Option<Trial> {
+        let known = functions.len();
         let registers = Registers { ip, sp: place.wrapping_add(8), fp, lr: 0 };
-        let address = FrameAddress::from_return_address(ip)?;
-        let interpreter = self.follow(address, registers, functions, searches)?;
-        known_callee(functions, &interpreter).map(|_| interpreter)
+        let address = FrameAddress::from_return_address(ip);
+        let interpreter = address.and_then(|it| self.follow(it, registers, functions, searches));
+        let trial = match interpreter {
+            Some(it) if known_callee(functions, &it).is_some() => return Some(Trial::Callee(it)),
+            Some(_) => Trial::Python,
+            None => Trial::Nothing,
+        };
+        functions.truncate(known);
+        self.trials = self.trials.checked_sub(1)?;
+        Some(trial)
     }
 
     /// Whether a call of `function` may be what has led to `inner`: that is in it, or `function` goes

@@ -1,5 +1,5 @@
 //! Compiled code that could let go of the GIL: the user's own, or what the user's code calls by
-//! ctypes.
+//! ctypes, or has numba compile.
 
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
@@ -18,6 +18,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     scene.culprits.first().filter(|_| is_own)?;
     let Way { what, code, assumes } = match native {
         Some(native) if native.is_kept_by_ctypes() => by_ctypes(native),
+        Some(native) if native.is_kept_by_numba() => by_numba(),
         _ => in_own(own_library(&scene.process.libraries, native.as_ref())?),
     };
     let kept = scene.kept_share(&scene.culprits, *unanswered_s);
@@ -73,6 +74,15 @@ fn by_ctypes(native: &NativeReport) -> Way {
             "library = ctypes.CDLL(\"{library}\")  # instead of ctypes.PyDLL, which keeps the GIL"
         ),
         assumes: "it assumes that the function needs no Python object",
+    }
+}
+
+/// A function that numba has compiled, which is asked for by an option.
+fn by_numba() -> Way {
+    Way {
+        what: "have numba release the GIL around the function that it compiled".to_owned(),
+        code: "@njit(nogil=True)  # or nogil=True beside the options that it has now".to_owned(),
+        assumes: "it assumes that the function uses no Python object",
     }
 }
 

@@ -314,6 +314,15 @@ fn only_the_library_that_keeps_the_gil_is_told_to_let_go_of_it_and_never_ungils_
     assert_eq!(told(&own, of_slow).as_deref(), Some("_slow.so"));
 }
 
+#[test]
+fn numba_is_told_to_release_the_gil_around_what_it_compiled_for_the_user() {
+    let dispatcher = "/x/site-packages/numba/_dispatcher.cpython-311-x86_64-linux-gnu.so";
+    let told = keeps_in_library(&[], dispatcher, &["Dispatcher_call"]).end(1_200 * MS);
+    let advice = told.of(Kind::LetGo).unwrap();
+    assert!(advice.text.starts_with("have numba release the GIL"), "{}", advice.text);
+    assert!(advice.action.code.as_deref().unwrap().starts_with("@njit(nogil=True)"));
+}
+
 /// How many remedies that say who has the GIL next were tried.
 fn scheduled(told: &Told) -> usize {
     let of_scheduling = [Kind::Policy, Kind::Priority, Kind::SwitchInterval];

@@ -43,6 +43,12 @@ impl NativeReport {
         self.by_ctypes && self.is_sure() && !self.is_of_python()
     }
 
+    /// Whether it keeps the GIL because numba does: around what it compiled without `nogil=True`
+    /// (numba/_dispatcher.cpp calls that).
+    pub fn is_kept_by_numba(&self) -> bool {
+        self.library.contains("/numba/_dispatcher.") && self.is_sure()
+    }
+
     /// Whether it is no function that Python code can call, but a step of the interpreter itself: an
     /// addition, an object that is freed. These are over in no time, and a garbage collection is not.
     pub fn is_a_step(&self) -> bool {

@@ -65,6 +65,12 @@ fn against_native_function(native: &NativeReport, libraries: &[String]) -> Strin
              interval does not help here"
         );
     }
+    if native.is_kept_by_numba() {
+        return "numba keeps the GIL while what it compiled runs: compile the function that is called \
+                there with nogil=True, unless it uses Python objects; a shorter switch interval does \
+                not help here"
+            .to_owned();
+    }
     if is_users_library(&native.library) || libraries.contains(&native.library) {
         return format!(
             "release the GIL in your own {name} {LET_GO}; a shorter switch interval does not help \
