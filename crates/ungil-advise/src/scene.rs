@@ -136,6 +136,12 @@ impl<'a> Scene<'a> {
         &self.gil.threads[place]
     }
 
+    /// Where the threads with these kernel ids are; those of other GILs are left out.
+    pub fn places(&self, tids: &[u32]) -> Vec<usize> {
+        let place = |tid: &u32| self.gil.threads.iter().position(|it| it.tid == *tid);
+        tids.iter().filter_map(place).collect()
+    }
+
     /// Kernel ids of the threads at these places.
     pub fn tids(&self, places: &[usize]) -> Vec<u32> {
         places.iter().map(|&place| self.thread(place).tid).collect()
@@ -211,16 +217,12 @@ impl<'a> Scene<'a> {
 
     fn take_sides(&mut self) {
         let finding = self.finding.1;
-        let places = |tids: &[u32]| -> Vec<usize> {
-            let place = |tid: &u32| self.gil.threads.iter().position(|it| it.tid == *tid);
-            tids.iter().filter_map(place).collect()
-        };
-        let named = places(&finding.threads);
+        let named = self.places(&finding.threads);
         let waits = |place: &usize| self.gil.threads[*place].waited_s > 0.0;
         let everyone = || (0..self.gil.threads.len()).filter(waits);
         let others = |not: &[usize]| everyone().filter(|it| !not.contains(it)).collect();
         let (victims, culprits): (Vec<usize>, Option<Vec<usize>>) = match &finding.evidence {
-            Evidence::Convoy { culprits, .. } => (named, Some(places(culprits))),
+            Evidence::Convoy { culprits, .. } => (named, Some(self.places(culprits))),
             // Threads that keep it together wait for one another, too.
             Evidence::NativeHold { .. } if named.len() > 1 => (everyone().collect(), Some(named)),
             Evidence::Hog { .. } | Evidence::NativeHold { .. } => (others(&named), Some(named)),

@@ -142,32 +142,36 @@ impl Walk<'_> {
                 Trial::Callee(interpreter) => return Some(interpreter),
                 // What called the function is nearer, if that is a frame.
                 Trial::Python => {
-                    let found = self.try_all(&mut others, fp, functions, searches)?;
-                    if found.is_some() {
-                        return found;
+                    let all = self.try_all(&mut others, fp, functions, searches)?;
+                    if let Trial::Callee(interpreter) = all {
+                        return Some(interpreter);
                     }
                 }
                 Trial::Nothing => {}
             }
         }
-        self.try_all(&mut others, fp, functions, searches)?
+        match self.try_all(&mut others, fp, functions, searches)? {
+            Trial::Callee(interpreter) => Some(interpreter),
+            Trial::Python | Trial::Nothing => None,
+        }
     }
 
-    /// Tries these words, the first of which leads to a function that Python can call. `None` if no
-    /// more may be tried.
+    /// Tries these words until one leads to a function that Python can call. `None` if no more may be
+    /// tried.
     fn try_all(
         &mut self,
         words: &mut Vec<(u64, u64)>,
         fp: u64,
         functions: &mut Vec<Function>,
         searches: usize,
-    ) -> Option<Option<String>> {
+    ) -> Option<Trial> {
         for word in words.drain(..) {
-            if let Trial::Callee(found) = self.try_from(word, fp, functions, searches)? {
-                return Some(Some(found));
+            let trial = self.try_from(word, fp, functions, searches)?;
+            if matches!(trial, Trial::Callee(_)) {
+                return Some(trial);
             }
         }
-        Some(None)
+        Some(Trial::Nothing)
     }
 
     /// Follows the stack from a word on (where it is, and what it is), which may be where a function

@@ -5,29 +5,35 @@ use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Kind};
 use crate::functions::{is_users, short};
 use ungil_trace::analysis::words;
-use ungil_trace::report::{Evidence as Found, NativeReport};
+use ungil_trace::report::{Evidence as Found, Finding, NativeReport};
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
-    let Found::NativeHold { frame, user_frame, unanswered_s, native, .. } =
-        &scene.finding.1.evidence
+    // It may be costlier that threads also wait for other work of the same one.
+    ward.report.findings.iter().filter(|it| scene.is_of(it)).find_map(|it| of(ward, it))
+}
+
+fn of(ward: &Ward, finding: &Finding) -> Option<Advice> {
+    let scene = &ward.scene;
+    let Found::NativeHold { frame, user_frame, unanswered_s, native, .. } = &finding.evidence
     else {
         return None;
     };
     let is_own = frame.as_deref().is_none_or(is_users);
-    scene.culprits.first().filter(|_| is_own)?;
+    let culprits = scene.places(&finding.threads);
+    culprits.first().filter(|_| is_own)?;
     let Way { what, code, assumes } = match native {
         Some(native) if native.is_kept_by_ctypes() => by_ctypes(native),
         Some(native) if native.is_kept_by_numba() => by_numba(),
         _ => in_own(own_library(&scene.process.libraries, native.as_ref())?),
     };
-    let kept = scene.kept_share(&scene.culprits, *unanswered_s);
-    let tids = scene.tids(&scene.culprits);
+    let kept = scene.kept_share(&culprits, *unanswered_s);
+    let tids = scene.tids(&culprits);
     let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, assumes);
     let becomes = becomes(gain.as_ref());
     let called =
         frame.as_deref().map_or_else(String::new, |it| format!(" called at {}", short(it)));
-    let mut subject = scene.subject(&scene.culprits);
+    let mut subject = scene.subject(&culprits);
     subject.function = user_frame.clone().or_else(|| frame.clone());
     Some(Advice {
         kind: Kind::LetGo,

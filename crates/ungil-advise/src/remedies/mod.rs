@@ -14,6 +14,7 @@ mod blame;
 use crate::advice::{Advice, Advised, Confidence, Gain, Kind, Sure};
 use crate::predicted::Baseline;
 use crate::scene::{Scene, scenes};
+use fewer_collections::are_much_work;
 use rayon::prelude::*;
 use std::time::Instant;
 use ungil_simulate::{Change, Demand, Prediction, Rules};
@@ -74,8 +75,10 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
     let remedies = of_scheduling.par_iter().chain(&REMEDIES);
     let tried: Vec<_> = remedies.map(|find| find(&ward)).collect();
     let waits_s_per_s = ward.waited_s_per_s();
-    let (mut good, bad): (Vec<_>, Vec<_>) =
-        tried.into_iter().flatten().partition(|it| is_worth_it(it, waits_s_per_s));
+    let (mut good, bad): (Vec<_>, Vec<_>) = tried.into_iter().flatten().partition(|it| {
+        let saves_work = it.kind == Kind::FewerCollections && are_much_work(&ward);
+        saves_work || is_worth_it(it, waits_s_per_s)
+    });
     good.sort_by_key(|advice| rank(advice, waits_s_per_s));
     (good, bad)
 }

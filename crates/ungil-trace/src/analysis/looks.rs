@@ -7,6 +7,7 @@
 
 use super::functions::Functions;
 use super::length::{Sum, seconds};
+use super::native_loop::NativeLoop;
 use super::off_gil::what;
 use super::on_loop::OnLoop;
 use super::samples::line_of;
@@ -27,6 +28,7 @@ pub(super) struct Looks {
     short: ShortGaps,
     held: Functions,
     on_loop: OnLoop,
+    native_loop: NativeLoop,
 }
 
 /// What is known of the gap that goes on.
@@ -65,6 +67,7 @@ impl Looks {
         doing: &Doing,
         frames: &[Frame],
     ) {
+        let frames = &*self.native_loop.shown(doing, frames);
         self.on_loop.look(at_ns, since_ns, doing, frames);
         match doing {
             Doing::Held { waiters: 0 } => {}
@@ -106,9 +109,9 @@ impl Looks {
 
     /// The same, with nothing counted yet.
     pub(super) fn reopened(&self) -> Self {
-        let on_loop = self.on_loop.reopened();
+        let (on_loop, native_loop) = (self.on_loop.reopened(), self.native_loop.clone());
         let Some(Found(told)) = self.gap.told else {
-            return Self { on_loop, ..Self::default() };
+            return Self { on_loop, native_loop, ..Self::default() };
         };
         let nothing = |place: &Place| Place {
             gaps: Sum::default(),
@@ -117,7 +120,8 @@ impl Looks {
         };
         let place = told.and_then(|place| self.places.get(place)).map(nothing);
         let gap = Gap { sampled: None, told: Some(Found(place.is_some().then_some(0))) };
-        Self { places: place.into_iter().collect(), gap, on_loop, ..Self::default() }
+        let places = place.into_iter().collect();
+        Self { places, gap, on_loop, native_loop, ..Self::default() }
     }
 
     fn off(&mut self, stands_for_ns: u64, call: &str, on: &str, frames: &[Frame]) {

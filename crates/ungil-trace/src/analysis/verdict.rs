@@ -1,7 +1,7 @@
 //! What is wrong with a run: what is wrong with all of it, and what was wrong in one of its
 //! windows only.
 
-use super::findings::{self, WINDOW_S};
+use super::findings::{self, Limit, WINDOW_S};
 use super::incidents::{Incident, Key, incidents};
 use super::tally::Tally;
 use super::windows::Passed;
@@ -47,10 +47,16 @@ fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -
                 return vec![nothing];
             }
         }
-    } else if let Some(mut limit) = findings::limit_besides(processes, &findings) {
+    } else if let Some(limit) = findings::limit_besides(processes, &findings) {
+        let Limit { finding: mut limit, leads } = limit;
         place(tally, &mut limit, processes, &limits);
-        findings.push(limit);
-        findings::sort(&mut findings);
+        let is_of = |it: &Finding| (it.pid, it.gil) == (limit.pid, limit.gil);
+        if let Some(first) = findings.iter().position(is_of).filter(|_| leads) {
+            findings.insert(first, limit);
+        } else {
+            findings.push(limit);
+            findings::sort(&mut findings);
+        }
     }
     findings::mark_repeats(processes, &mut findings);
     findings::say_whose(processes, &mut findings);

@@ -24,8 +24,8 @@ mod nothing;
 pub(super) use nothing::find as nothing;
 /// Whether a finding says so.
 pub(super) use nothing::is_limit;
-/// Where the kernel did not run holders: whether the GIL is the limit all the same.
-pub(super) use nothing::limit_besides;
+/// Whether the GIL is the limit, whatever these findings say of it.
+pub(super) use nothing::{Limit, limit_besides};
 /// Lets findings say which one before them tells the same of another process.
 pub(super) use repeats::mark as mark_repeats;
 pub(super) use scene::{RELEVANT_SHARE, WINDOW_S};

@@ -12,6 +12,8 @@ const LIMIT_SHARE: f64 = 0.2;
 
 /// Findings that explain less than this part (of 1) of the waits for a GIL are not all there is to say.
 const EXPLAINED: f64 = 0.5;
+/// And those that explain less than this part are not what to look at first.
+const LITTLE: f64 = 0.1;
 /// So the finding begins where there is no other.
 const NO_DISADVANTAGE: &str = "no thread is at a disadvantage, but ";
 
@@ -82,18 +84,26 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     }
 }
 
+/// That a GIL is the limit, whatever else is wrong with it.
+pub(in crate::analysis) struct Limit {
+    pub finding: Finding,
+    /// Whether it is what to look at first at that GIL: no thread is at a disadvantage, and all else
+    /// explains next to none of the waits.
+    pub leads: bool,
+}
+
 /// That a GIL is the limit besides what these findings say of it: that the kernel did not run its
 /// holders for a part of the time, or what makes up for the smaller part of the waits. Threads that
 /// compute wait for each other, too.
 pub(in crate::analysis) fn limit_besides(
     processes: &[ProcessReport],
     findings: &[Finding],
-) -> Option<Finding> {
+) -> Option<Limit> {
     let mut limit = Some(find(processes, &[])).filter(is_limit)?;
     let Evidence::None { contended_share, .. } = limit.evidence else { return None };
     let process = processes.iter().find(|process| Some(process.pid) == limit.pid)?;
     let gil = process.gils.iter().find(|gil| Some(gil.gil) == limit.gil)?;
-    let (mut not_run_s, mut explained_s, mut has_others) = (0.0, 0.0, false);
+    let (mut not_run_s, mut explained_s, mut has_others, mut is_fair) = (0.0, 0.0, false, true);
     for finding in findings.iter().filter(|it| (it.pid, it.gil) == (limit.pid, limit.gil)) {
         match finding.evidence {
             Evidence::Descheduled { not_run_s: more_s, .. } => not_run_s += more_s,
@@ -102,6 +112,7 @@ pub(in crate::analysis) fn limit_besides(
             _ => {
                 explained_s += finding.cost_s;
                 has_others = true;
+                is_fair &= !matches!(finding.evidence, Evidence::Convoy { .. });
             }
         }
     }
@@ -111,10 +122,11 @@ pub(in crate::analysis) fn limit_besides(
     if !is_besides || has_others && explained_s >= EXPLAINED * waits_s {
         return None;
     }
+    let leads = has_others && is_fair && explained_s < LITTLE * waits_s;
     if has_others && let Some(rest) = limit.text.strip_prefix(NO_DISADVANTAGE) {
-        limit.text = format!("besides, {rest}");
+        limit.text = if leads { rest.to_owned() } else { format!("besides, {rest}") };
     }
-    Some(limit)
+    Some(Limit { finding: limit, leads })
 }
 
 /// The finding of a trace without a GIL: why there is none.

@@ -433,6 +433,33 @@ fn where_a_convoy_is_the_smaller_part_of_the_waits_the_gil_is_the_limit_besides(
     assert_eq!(kinds(&computing_beside_a_caller(1)), ["convoy"]);
 }
 
+#[test]
+fn where_all_else_is_next_to_none_of_the_waits_the_gil_as_the_limit_comes_first() {
+    let computing = |kept: u64| {
+        let mut scenario = Scenario::new(4);
+        (1..4).for_each(|thread| scenario.wait(0, thread));
+        let mut at = 0;
+        for turn in 0..400 {
+            let (thread, next) = (turn % 4, (turn + 1) % 4);
+            // Now and then native code keeps it.
+            let held = if turn % 40 == 0 { kept } else { 5 * MS };
+            scenario.acquire(at, thread);
+            scenario.ask(at + 5 * MS - 100, next);
+            scenario.forced(at + held, thread);
+            scenario.wait(at + held + 1, thread);
+            at += held + 10;
+        }
+        scenario.end(at)
+    };
+    let report = computing(25 * MS);
+    assert_eq!(kinds(&report), ["none", "native-hold"]);
+    let text = &report.findings[0].text;
+    assert!(text.starts_with("the GIL is the bottleneck: "), "{text}");
+    let report = computing(40 * MS);
+    assert_eq!(kinds(&report), ["native-hold", "none"]);
+    assert!(report.findings[1].text.starts_with("besides, "), "{}", report.findings[1].text);
+}
+
 /// Four threads use the GIL for 0.1 ms each after their calls, and have it so long after the release
 /// before.
 fn woken_after(gap: u64) -> Report {
