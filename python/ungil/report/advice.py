@@ -16,7 +16,7 @@ MOST = 20
 """Pieces that are told with all that they rest on, and as many that gain too little."""
 SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 """Findings whose own advice is a policy or processes: what is predicted says more."""
-LEFT_OUT = "to simulate what would help at the GIL takes longer: ungil advise FILE"
+LEFT_OUT = "for the GIL, first: ungil advise FILE (it simulates, which takes longer)"
 """Where the trace was too large to do so unasked."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
 UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
@@ -33,14 +33,15 @@ def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     if not told and not left_out:
         return []
     grid = _grid()
+    if left_out:
+        # What is told without it may be the lesser part.
+        grid.add_row(Text(), Text(LEFT_OUT, style="yellow"))
     for number, (advice, repeats) in enumerate(told[:most], 1):
         grid.add_row(Text(f"{number}.", style="bold"), Group(_summary(advice), *_same(repeats)))
     more = len(told) - most
     heading = Text("What to do", style="bold")
     if more > 0:
         heading.append(f" (and {more} more: ungil advise)", style="dim")
-    if left_out:
-        grid.add_row(Text(), Text(LEFT_OUT, style="yellow"))
     return [Text(), heading, grid]
 
 

@@ -55,8 +55,15 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
         of_loops.extend(computing::find(&sight));
         of_loops.sort_by(|a, b| took_s(b).total_cmp(&took_s(a)));
         found.extend(of_loops);
-        found.extend(connections::find(&sight));
-        found.extend(pool::find(&sight));
+        let connections = connections::find(&sight);
+        let is_new = |pool: &Advice| {
+            // More threads would wait for the same connections.
+            let place = |advice: &Advice| advice.subject.function.clone();
+            connections.as_ref().is_none_or(|it| place(it) != place(pool))
+        };
+        let pools: Vec<_> = pool::find(&sight).into_iter().filter(is_new).collect();
+        found.extend(connections);
+        found.extend(pools);
         polls.extend(polling::find(&sight));
     }
     let working = |advice| Call { advice, takes_most: false, rests: false };

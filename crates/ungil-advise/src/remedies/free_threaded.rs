@@ -90,8 +90,7 @@ fn is_users_lock(off: &OffGil) -> bool {
 
 /// What a prediction without a GIL takes for granted of processors: it leaves out waits for them.
 fn assumed_processors(scene: &Scene) -> String {
-    let usable = scene.process.processors.map(Processors::usable);
-    match usable.filter(|&usable| usable < scene.gil.wanting_busy_mean) {
+    match too_few_processors(scene) {
         Some(usable) => format!(
             "it leaves out that threads then wait for one of the {} that the program may use, and \
              assumes a processor for each thread",
@@ -99,4 +98,10 @@ fn assumed_processors(scene: &Scene) -> String {
         ),
         None => "it assumes a processor for each thread".to_owned(),
     }
+}
+
+/// How many processors the program may use, if these are fewer than the threads that wanted to run.
+pub(super) fn too_few_processors(scene: &Scene) -> Option<f64> {
+    let usable = scene.process.processors.map(Processors::usable);
+    usable.filter(|&usable| usable < scene.gil.wanting_busy_mean)
 }

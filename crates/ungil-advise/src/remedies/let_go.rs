@@ -86,7 +86,7 @@ fn by_ctypes(native: &NativeReport) -> Way {
 /// A function that numba has compiled, which is asked for by an option.
 fn by_numba() -> Way {
     Way {
-        what: "have numba release the GIL around the function that it compiled".to_owned(),
+        what: "have numba release the GIL around the function".to_owned(),
         code: "@njit(nogil=True)  # or nogil=True beside the options that it has now".to_owned(),
         assumes: "it assumes that the function uses no Python object",
     }

@@ -15,6 +15,7 @@ use crate::advice::{Advice, Advised, Confidence, Gain, Kind, Sure};
 use crate::predicted::Baseline;
 use crate::scene::{Scene, scenes};
 use fewer_collections::are_much_work;
+use free_threaded::too_few_processors;
 use rayon::prelude::*;
 use std::time::Instant;
 use ungil_simulate::{Change, Demand, Prediction, Rules};
@@ -79,7 +80,8 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
         let saves_work = it.kind == Kind::FewerCollections && are_much_work(&ward);
         saves_work || is_worth_it(it, waits_s_per_s)
     });
-    good.sort_by_key(|advice| rank(advice, waits_s_per_s));
+    let lacks_processors = too_few_processors(&ward.scene).is_some();
+    good.sort_by_key(|advice| rank(advice, waits_s_per_s, lacks_processors));
     (good, bad)
 }
 
@@ -92,11 +94,12 @@ fn is_worth_it(advice: &Advice, waits_s_per_s: f64) -> bool {
     })
 }
 
-/// Those that save most first; of those that are alike the one that asks least; at last those of
-/// which nothing is predicted.
-fn rank(advice: &Advice, waits_s_per_s: f64) -> (u8, Kind) {
+/// Those that save most first; of those that are alike the one that asks least; then those of which
+/// nothing is predicted; at last a build whose prediction leaves out that threads wait for a processor.
+fn rank(advice: &Advice, waits_s_per_s: f64, lacks_processors: bool) -> (u8, Kind) {
     let saved = advice.gain.as_ref().map(|gain| gain.saved_s_per_s / waits_s_per_s.max(1e-12));
     let class = match saved {
+        _ if lacks_processors && advice.kind == Kind::FreeThreaded => 4,
         Some(saved) if saved >= 2.0 * PART => 0,
         Some(saved) if saved >= PART => 1,
         Some(_) => 2,
@@ -187,4 +190,43 @@ fn becomes(gain: Option<&Gain>) -> String {
     };
     let told = |value| crate::predicted::told(gain.measure, value);
     format!(": {what} is predicted to be {} instead of {}", told(gain.after), told(gain.before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::{Action, Measure, Subject, Unit};
+
+    fn saves(kind: Kind, saved_s_per_s: f64) -> Advice {
+        let gain = Gain {
+            measure: Measure::WaitedPerSecond,
+            unit: Unit::PerSecond,
+            before: 1.0,
+            after: 1.0 - saved_s_per_s,
+            low: 0.0,
+            high: 1.0,
+            saved_s_per_s,
+            waited_s_per_s: [1.0, 1.0 - saved_s_per_s],
+            p99_ms: [0.0; 2],
+            cpu_s_per_s: [1.0; 2],
+        };
+        Advice {
+            kind,
+            cause: None,
+            text: String::new(),
+            subject: Subject::default(),
+            action: Action::default(),
+            gain: Some(gain),
+            confidence: Confidence { level: Sure::Medium, because: String::new() },
+            evidence: Vec::new(),
+            same_as: None,
+        }
+    }
+
+    #[test]
+    fn a_build_whose_threads_would_lack_processors_is_the_last_resort() {
+        let (all, part) = (saves(Kind::FreeThreaded, 1.0), saves(Kind::ToAProcess, 0.4));
+        assert!(rank(&all, 1.0, false) < rank(&part, 1.0, false));
+        assert!(rank(&all, 1.0, true) > rank(&part, 1.0, true));
+    }
 }

@@ -373,6 +373,14 @@ fn a_pool_of_connections_of_httpx_is_exhausted_if_threads_wait_for_one() {
     let says =
         "a connection pool of httpx is exhausted: 2 threads waited for a connection at query";
     assert!(first(&told).text.contains(says), "{:?}", texts(&told));
+
+    // More threads would wait for the same connections.
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    let stack = [&stack[..], &["run ~concurrent/futures/thread.py", WORKER]].concat();
+    (1..3).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &stack));
+    let told = story.end(1_510 * MS);
+    let of_pools = texts(&told).into_iter().filter(|it| it.contains("pool"));
+    assert_eq!(of_pools.count(), 1, "{:?}", texts(&told));
 }
 
 /// The frames of a thread that waits for a connection of `SQLAlchemy`, without its own.
