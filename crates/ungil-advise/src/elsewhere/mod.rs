@@ -61,9 +61,9 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
             let place = |advice: &Advice| advice.subject.function.clone();
             connections.as_ref().is_none_or(|it| place(it) != place(pool))
         };
-        let pools: Vec<_> = pool::find(&sight).into_iter().filter(is_new).collect();
+        let of_threads: Vec<_> = pool::find(&sight).into_iter().filter(is_new).collect();
         found.extend(connections);
-        found.extend(pools);
+        found.extend(of_threads);
         polls.extend(polling::find(&sight));
     }
     let working = |advice| Call { advice, takes_most: false, rests: false };
