@@ -75,6 +75,8 @@ pub enum Cause {
     ExhaustedPool,
     /// Threads wake up again and again to look whether there is something to do.
     Polling,
+    /// Threads are started for so little work that to start them takes longer.
+    ShortThreads,
     /// A CPU limit stops the process.
     CpuLimit,
     /// The kernel does not run threads that have the GIL.
@@ -234,10 +236,11 @@ impl Kind {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::BlockedEventLoop,
         Self::ExhaustedPool,
         Self::Polling,
+        Self::ShortThreads,
         Self::CpuLimit,
         Self::Descheduled,
         Self::LateWakeups,

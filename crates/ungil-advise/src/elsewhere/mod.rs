@@ -9,6 +9,7 @@ mod past_lock;
 mod unused;
 mod pool;
 mod polling;
+mod short_threads;
 mod kernel;
 mod processes;
 mod calls;
@@ -65,6 +66,7 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
         found.extend(connections);
         found.extend(of_threads);
         polls.extend(polling::find(&sight));
+        polls.extend(short_threads::find(&sight));
     }
     let working = |advice| Call { advice, takes_most: false, rests: false };
     let mut calls: Vec<Call> = Vec::new();

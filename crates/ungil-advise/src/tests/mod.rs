@@ -8,3 +8,4 @@ mod computing;
 mod polling;
 mod pools;
 mod schema;
+mod short_threads;

@@ -22,8 +22,8 @@ pub const PYTHON: &str = "/usr/lib/libpython3.13.so.1.0";
 /// What happened; times are in ns since the start of the process.
 pub struct Story {
     records: Vec<Record>,
-    /// What each thread tells at its end.
-    totals: Vec<ThreadTotals>,
+    /// What each thread tells at its end; `None` if it has ended.
+    totals: Vec<Option<ThreadTotals>>,
     gil_state: GilState,
 }
 
@@ -43,19 +43,24 @@ impl Story {
         };
         let mut story = Self {
             records: vec![Record::ProcessStarted(process)],
-            totals: vec![ThreadTotals::default(); names.len()],
+            totals: Vec::new(),
             gil_state: GilState::Always,
         };
-        for (number, name) in (0..).zip(names) {
-            story.records.push(Record::ThreadStarted {
-                thread: ThreadId(number),
-                process: ProcessId(0),
-                tid: PID + number,
-                at_ns: START,
-                name: (*name).to_owned(),
-            });
-        }
+        names.iter().for_each(|name| story.starts(0, name));
         story
+    }
+
+    /// One more thread of this name.
+    pub fn starts(&mut self, at_ns: u64, name: &str) {
+        let number = u32::try_from(self.totals.len()).unwrap();
+        self.records.push(Record::ThreadStarted {
+            thread: ThreadId(number),
+            process: ProcessId(0),
+            tid: PID + number,
+            at_ns: START + at_ns,
+            name: name.to_owned(),
+        });
+        self.totals.push(Some(ThreadTotals::default()));
     }
 
     /// The same, started by this command.
@@ -190,18 +195,18 @@ impl Story {
 
     /// The kernel ran a thread for so long in all.
     pub fn ran(&mut self, thread: u32, cpu_ns: u64) {
-        self.totals[thread as usize].cpu_ns = cpu_ns;
+        self.totals_of(thread).cpu_ns = cpu_ns;
     }
 
     /// The kernel counted so many sleeps of a thread, and took the processor away so often.
     pub fn switched(&mut self, thread: u32, slept: u64, preempted: u64) {
-        let totals = &mut self.totals[thread as usize];
+        let totals = self.totals_of(thread);
         (totals.voluntary_switches, totals.involuntary_switches) = (slept, preempted);
     }
 
     /// So many events of a thread were lost.
     pub fn lost(&mut self, thread: u32, events: u64) {
-        self.totals[thread as usize].lost_events = events;
+        self.totals_of(thread).lost_events = events;
     }
 
     /// So many processors are there, of which a limit leaves so many thousandths.
@@ -251,10 +256,22 @@ impl Story {
         story
     }
 
+    /// A thread ends before the program.
+    pub fn ends(&mut self, at_ns: u64, thread: u32) {
+        let totals = self.totals[thread as usize].take().unwrap();
+        let (thread, at_ns) = (ThreadId(thread), START + at_ns);
+        self.records.push(Record::ThreadEnded { thread, at_ns, totals });
+    }
+
+    fn totals_of(&mut self, thread: u32) -> &mut ThreadTotals {
+        self.totals[thread as usize].as_mut().unwrap()
+    }
+
     /// Ends everything.
     pub fn end(mut self, at_ns: u64) -> Told {
         let at_ns = START + at_ns;
         for (number, totals) in (0..).zip(self.totals) {
+            let Some(totals) = totals else { continue };
             self.records.push(Record::ThreadEnded { thread: ThreadId(number), at_ns, totals });
         }
         let totals = ProcessTotals {

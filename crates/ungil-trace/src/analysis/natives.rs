@@ -1,15 +1,12 @@
 //! Which native functions the samples of one hold showed.
 
 use crate::record::NativeFrame;
-use crate::report::NativeReport;
+use crate::report::{NativeReport, is_collector};
 
 /// Different functions kept of one hold, called by Python and running.
 const FUNCTIONS: usize = 8;
 /// Frames kept of one stack: those that ran, and as many next to Python.
 const FRAMES: usize = 24;
-/// What the symbols of the garbage collector begin with, from CPython 3.8 on.
-const COLLECTOR: [&str; 5] =
-    ["gc_collect", "collect_with_callback", "PyGC_Collect", "_PyGC_Collect", "_Py_RunGC"];
 
 /// The native stacks of one hold, those in which Python called one function counted together.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +106,7 @@ impl Natives {
 
 /// Whether a frame is of the garbage collector.
 fn collects(frame: &NativeFrame) -> bool {
-    frame.method == "gc.collect" || COLLECTOR.iter().any(|it| frame.symbol.starts_with(it))
+    frame.method == "gc.collect" || is_collector(&frame.symbol)
 }
 
 /// A stack in words; of a very deep one the middle is left out.

@@ -21,7 +21,7 @@ pub use gil::{BlameReport, GilReport, LongHoldReport, Who};
 pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitReport};
 pub use look::{ComputedIn, EventLoop, HeldIn, OffGil, What};
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
-pub use native::{NativeReport, StoppedReport};
+pub use native::{NativeReport, StoppedReport, is_collector};
 pub use parks::{ParkedAt, ParkedBy, ParkedIn, ParkedThread, ParksReport, Waker, WorldPauses};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Processors, Throttled};
 pub use thread::{

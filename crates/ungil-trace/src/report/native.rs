@@ -2,6 +2,15 @@
 
 use serde::Serialize;
 
+/// What the symbols of the garbage collector begin with, from CPython 3.8 on.
+const COLLECTOR: [&str; 5] =
+    ["gc_collect", "collect_with_callback", "PyGC_Collect", "_PyGC_Collect", "_Py_RunGC"];
+
+/// Whether a symbol is of the garbage collector.
+pub fn is_collector(symbol: &str) -> bool {
+    COLLECTOR.iter().any(|begin| symbol.starts_with(begin))
+}
+
 /// The native function that most samples of a hold, or of several, show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct NativeReport {
@@ -60,6 +69,11 @@ impl NativeReport {
     fn is_of_python(&self) -> bool {
         let file = self.library.rsplit('/').next().unwrap_or(&self.library);
         ["python", "libpython"].iter().any(|it| file.starts_with(it))
+    }
+
+    /// Whether the innermost function is the garbage collector's.
+    pub fn is_innermost_collection(&self) -> bool {
+        self.innermost.as_deref().is_some_and(is_collector)
     }
 
     /// Whether it was mostly garbage collections, be they called for or not.

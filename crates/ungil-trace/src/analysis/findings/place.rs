@@ -132,6 +132,9 @@ fn native_name(native: &NativeReport) -> String {
     if is_there && (innermost.is_none() || innermost == function) {
         return called;
     }
+    if native.is_innermost_collection() {
+        return format!("{called}, mostly the garbage collector");
+    }
     format!("{called}, mostly {}", in_library(innermost.as_deref(), innermost_library))
 }
 
@@ -289,6 +292,8 @@ mod tests {
         };
         assert_eq!(native_name(&kernel), "dot (_umath.so), mostly dgemm (libblas.so)");
         assert_eq!(native_name(&native(None, "/x/fast.so", 1, 1)), "a function in fast.so");
+        let collects = NativeReport { innermost: Some("gc_collect_main".into()), ..kernel };
+        assert_eq!(native_name(&collects), "dot (_umath.so), mostly the garbage collector");
         let made = native_name(&native(None, "", 1, 1));
         assert_eq!(made, "a function in code generated at run time");
     }

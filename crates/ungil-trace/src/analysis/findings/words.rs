@@ -38,6 +38,11 @@ fn round(value: f64) -> u64 {
     value.round() as u64
 }
 
+/// `1,083`: how often, without a fraction.
+pub fn times(how_often: f64) -> String {
+    number(round(how_often))
+}
+
 /// A share of 1 in percent.
 pub fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.01 {
