@@ -46,7 +46,9 @@ impl Story {
             totals: Vec::new(),
             gil_state: GilState::Always,
         };
-        names.iter().for_each(|name| story.starts(0, name));
+        for name in names {
+            story.starts(0, name);
+        }
         story
     }
 
