@@ -102,6 +102,21 @@ fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
 }
 
 #[test]
+fn what_a_package_calls_back_goes_to_a_process_with_the_function_that_called_the_package() {
+    let mut story = Story::convoy();
+    for at_ms in 0..400 {
+        let apply = "apply /x/site-packages/pandas/core/groupby/groupby.py";
+        let stack = ["summarise app.py", apply, "build_report app.py:12", "run ~threading.py"];
+        story.held((1_996 + at_ms) * MS, 1, &stack);
+    }
+    let told = story.end(2_500 * MS);
+    let advice = told.of(Kind::ToAProcess).unwrap();
+    assert!(advice.text.starts_with("run build_report (app.py"), "{}", advice.text);
+    let code = advice.action.code.as_deref().unwrap();
+    assert!(code.contains("submit(build_report, *arguments)"), "{code}");
+}
+
+#[test]
 fn a_server_can_be_given_more_processes() {
     let command = "/venv/bin/python /venv/bin/celery -A app worker -P threads";
     let told = Story::convoy().started_by(command).end(2_000 * MS);

@@ -4,6 +4,7 @@
 //! A look says of one long hold whether it was a callback's. Of those that no look found, the last
 //! look before says it: a thread whose loop runs does nothing else.
 
+use super::called::{Called, called};
 use super::functions::Functions;
 use super::length::{Sum, seconds};
 use super::off_gil::is_loop;
@@ -69,12 +70,11 @@ impl OnLoop {
         }
         if let Some(inner) = inner.filter(|_| waiters == 0) {
             self.looks += 1;
-            let (called, users) = (&frames[..inner], Users::of(frames));
-            if called.iter().any(|frame| users.has(frame)) {
-                self.functions.add(0, called.iter().filter(|frame| users.has(frame)));
-            } else {
-                self.functions.add(0, frames[..1].iter());
+            let mut users = called(&frames[..inner], Users::of(frames));
+            if users.is_empty() {
+                users.extend(frames.first().map(|frame| Called { frame, back: false }));
             }
+            self.functions.add(0, &users);
         }
     }
 
