@@ -180,7 +180,7 @@ impl<'a> Pool<'a> {
 
     /// Its threads wait for a lock: more of them would do so, too.
     fn at_lock(&self, sight: &Sight) -> Advice {
-        let past = past_lock::find(sight, self.worst.off, self.worst_s);
+        let past = past_lock::find(sight, self.worst.off, self.worst_s, self.threads.len());
         let text = format!(
             "{} waits for a lock: {}; more threads would wait for it, too{}",
             self.name(sight),
@@ -193,7 +193,7 @@ impl<'a> Pool<'a> {
             Told {
                 text,
                 frame: line(self.worst.off).cloned(),
-                code: None,
+                code: past_lock::code(self.worst.off).map(str::to_owned),
                 sure: Sure::Medium,
                 because:
                     "these threads rarely waited for work; the trace does not show which thread \
