@@ -21,6 +21,9 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let culprits = &scene.culprits;
     culprits.first()?;
     let function = movable(culprits.iter().map(|&place| &scene.thread(place).held_in[..]));
+    if function.as_ref().is_some_and(|it| it.function.is_importing()) {
+        return None;
+    }
     let in_it = function.as_ref().map_or(1.0, |it| it.share);
     let tids = scene.tids(culprits);
     let rests_on = match &function {

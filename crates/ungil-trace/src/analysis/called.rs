@@ -1,16 +1,27 @@
 //! How the functions of the user's own that are on a stack came to run: called by one another, or
 //! called back by code that one of them had called.
 
-use crate::origin::{Origin, Users};
+use crate::origin::{Origin, Users, module_in};
 use crate::record::Frame;
 
 /// A function of the user's own on a stack.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Called<'a> {
     pub(super) frame: &'a Frame,
     /// Whether it ran inside of a call that an outer function of the user's own had made to other code,
     /// and that called back: it runs once for each row, say, and not once for each such call.
     pub(super) back: bool,
+    /// Whether it imports, or is code of a module that is being imported.
+    pub(super) imports: bool,
+    /// The module that it imports.
+    pub(super) imported: Option<String>,
+}
+
+impl<'a> Called<'a> {
+    /// One of which nothing more is known.
+    pub(super) fn by_itself(frame: &'a Frame) -> Self {
+        Self { frame, back: false, imports: false, imported: None }
+    }
 }
 
 /// Packages that run what a program is made of: its requests, its tasks, its commands. What these call
@@ -73,13 +84,14 @@ const RUNNERS: [&str; 55] = [
     "zmq",
 ];
 /// The same in Python's own library, as files and folders.
-const OWN_RUNNERS: [&str; 14] = [
+const OWN_RUNNERS: [&str; 15] = [
     "/asyncio/",
     "/asyncore.py",
     "/cmd.py",
     "/code.py",
     "/concurrent/futures/",
     "/http/server.py",
+    "/importlib/",
     "/multiprocessing/",
     "/runpy.py",
     "/sched.py",
@@ -96,19 +108,39 @@ pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
     let (mut path, mut back) = (Vec::new(), false);
     // Code that is not the user's, since the last function that is.
     let (mut others, mut runner) = (false, false);
-    for frame in frames.iter().rev() {
+    for (place, frame) in frames.iter().enumerate().rev() {
         if !users.has(frame) {
-            others = true;
+            others |= !is_import(frame);
             runner |= runs_programs(frame);
             continue;
         }
         if others && !path.is_empty() {
             back = !runner;
         }
-        path.push(Called { frame, back });
+        let is_module = frame.function == "<module>" && frames[place..].iter().any(is_import);
+        let inner = &frames[..place];
+        path.push(Called {
+            frame,
+            back,
+            imports: is_module || inner.iter().any(is_import),
+            imported: imported(inner),
+        });
         (others, runner) = (false, false);
     }
     path
+}
+
+/// Whether a frame is of what imports modules.
+pub(super) fn is_import(frame: &Frame) -> bool {
+    frame.file.starts_with("<frozen importlib._bootstrap")
+}
+
+/// The module that is imported on this inner part of a stack: the first one, and not those that it
+/// imports. Before a line of it has run, nothing tells which it is.
+fn imported(frames: &[Frame]) -> Option<String> {
+    let import = frames.iter().rposition(is_import)?;
+    let module = frames[..import].iter().rfind(|frame| !is_import(frame))?;
+    if module.function == "<module>" { module_in(&module.file) } else { None }
 }
 
 /// Whether a frame is of code that runs what a program is made of.
@@ -178,6 +210,46 @@ mod tests {
             ];
             assert_eq!(back(&stack), told(&[("main", false), ("handle", false), ("key", true)]));
         }
+    }
+
+    #[test]
+    fn what_imports_is_told_with_the_module_that_is_imported_first() {
+        let stack = |module: &str| {
+            let frames = [
+                ("_compile", "re/__init__.py"),
+                ("<module>", "site-packages/pandas/io/html.py"),
+                ("_find_and_load", "<frozen importlib._bootstrap>"),
+                ("<module>", module),
+                ("exec_module", "<frozen importlib._bootstrap_external>"),
+                ("_find_and_load", "<frozen importlib._bootstrap>"),
+                ("import_module", "importlib/__init__.py"),
+                ("load", "app.py"),
+                ("run", "./threading.py"),
+            ];
+            let frame = |(function, file): (&str, &str)| Frame {
+                function: function.to_owned(),
+                file: if file.contains('/') { format!("{LIB}/{file}") } else { file.to_owned() },
+                line: 7,
+            };
+            frames.map(frame)
+        };
+        let of = |frames: &[Frame]| -> Vec<_> {
+            let path = called(frames, Users::of(frames));
+            path.into_iter().map(|it| (it.back, it.imports, it.imported)).collect()
+        };
+        let pandas = stack("site-packages/pandas/__init__.py");
+        assert_eq!(of(&pandas), [(false, true, Some("pandas".to_owned()))]);
+        assert_eq!(of(&pandas[3..]), [(false, true, Some("pandas".to_owned()))]);
+        assert_eq!(of(&pandas[4..]), [(false, true, None)]);
+        assert_eq!(of(&pandas[6..]), [(false, false, None)]);
+        // A module of the user's own, the code of which is what imports.
+        let own = stack("tables.py");
+        let tables = |name: Option<&str>| (false, true, name.map(str::to_owned));
+        assert_eq!(of(&own[3..]), [tables(Some("tables")), tables(None)]);
+        // What a module calls that is the program computes.
+        let mut program = own[3..].to_vec();
+        program.insert(0, Frame { function: "work".into(), file: "tables.py".into(), line: 9 });
+        assert_eq!(of(&program)[2], (false, false, None));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::cmp::Reverse;
 /// Functions that are kept, and lines of each.
 const FUNCTIONS: usize = 64;
 const LINES: usize = 8;
+/// Modules that each imports, too.
+const MODULES: usize = 16;
 
 /// All of one thread.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,8 @@ struct Function {
     waiters: u64,
     innermost: u64,
     called_back: u64,
+    importing: u64,
+    imported: Vec<String>,
     lines: Vec<(u32, u64)>,
 }
 
@@ -38,11 +42,12 @@ impl Functions {
             let is_it = |it: &Called| (&it.frame.function, &it.frame.file) == (function, file);
             match path.iter().position(is_it) {
                 Some(place) => path[place].frame = call.frame,
-                None => path.push(*call),
+                None => path.push(call.clone()),
             }
         }
         let innermost = path.len().saturating_sub(1);
-        for (depth, Called { frame, back }) in path.into_iter().enumerate() {
+        for (depth, call) in path.into_iter().enumerate() {
+            let frame = call.frame;
             let is_it = |it: &Function| (&it.function, &it.file) == (&frame.function, &frame.file);
             let place = self.0.iter().position(is_it);
             let place = place.unwrap_or_else(|| {
@@ -54,7 +59,7 @@ impl Functions {
                 return;
             }
             self.0[place].count(depth, waiters, frame.line, depth == innermost);
-            self.0[place].called_back += u64::from(back);
+            self.0[place].note(call);
         }
     }
 
@@ -83,6 +88,8 @@ impl Function {
             waiters: 0,
             innermost: 0,
             called_back: 0,
+            importing: 0,
+            imported: Vec::new(),
             lines: Vec::new(),
         }
     }
@@ -98,6 +105,18 @@ impl Function {
             } else if self.lines.len() < LINES {
                 self.lines.push((line, 1));
             }
+        }
+    }
+
+    /// Takes in how it came to run, and whether it imports.
+    fn note(&mut self, call: Called) {
+        self.called_back += u64::from(call.back);
+        self.importing += u64::from(call.imports);
+        if let Some(module) = call.imported
+            && self.imported.len() < MODULES
+            && !self.imported.contains(&module)
+        {
+            self.imported.push(module);
         }
     }
 
@@ -122,6 +141,8 @@ impl Function {
             waiters: self.waiters,
             innermost: self.innermost,
             called_back: self.called_back,
+            importing: self.importing,
+            imported: self.imported.clone(),
             frame: self.line(),
         }
     }

@@ -80,6 +80,12 @@ impl HeldIn {
         self.waiters += other.waiters;
         self.innermost += other.innermost;
         self.called_back += other.called_back;
+        self.importing += other.importing;
+        for module in &other.imported {
+            if !self.imported.contains(module) {
+                self.imported.push(module.clone());
+            }
+        }
     }
 }
 
@@ -96,6 +102,8 @@ mod tests {
             waiters: 2 * looks,
             innermost,
             called_back: 0,
+            importing: 0,
+            imported: Vec::new(),
             frame: Some(format!("{name} (app.py:{looks})")),
         }
     }

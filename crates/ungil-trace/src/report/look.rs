@@ -19,6 +19,10 @@ pub struct HeldIn {
     /// Looks that found this function inside of a call that an outer one of the user's own had made to
     /// other code, and that called back.
     pub called_back: u64,
+    /// Looks that found it importing, or at the code of a module that was being imported.
+    pub importing: u64,
+    /// The modules that it imported in these, as far as that is known.
+    pub imported: Vec<String>,
     /// The line at which most of them did, as `function (file:line)`; `None` if none did.
     pub frame: Option<String>,
 }
@@ -64,6 +68,11 @@ impl HeldIn {
     /// Whether mostly other code called it, inside of a call by an outer function of the user's own.
     pub fn is_called_back(&self) -> bool {
         2 * self.called_back > self.looks
+    }
+
+    /// Whether it mostly imports.
+    pub fn is_importing(&self) -> bool {
+        2 * self.importing > self.looks
     }
 }
 
