@@ -55,6 +55,8 @@ pub enum Kind {
     FewerThreads,
     /// Let the garbage collector look at less, or less often.
     FewerCollections,
+    /// Import modules before the threads start.
+    EarlyImports,
     /// Run a function in another process.
     ToAProcess,
     /// Let go of the GIL in one's own compiled code.
@@ -221,12 +223,13 @@ pub struct Evidence {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Policy,
         Self::Priority,
         Self::SwitchInterval,
         Self::FewerThreads,
         Self::FewerCollections,
+        Self::EarlyImports,
         Self::ToAProcess,
         Self::LetGo,
         Self::FreeThreaded,

@@ -9,7 +9,8 @@ struct Known {
     /// The file in which its threads begin, behind those of [`STARTERS`].
     begins_in: &'static str,
     names: Names,
-    /// Python that gives it `{n}` threads, or the command of its server that does.
+    /// Python that gives it `{n}` threads. Where the program was started by the command of its server,
+    /// it is that with its option, see [`Server::with_threads`].
     line: &'static str,
     /// Where that line has to be, or what else may be meant, if it is no call at the program's start.
     place: Option<&'static str>,
@@ -68,7 +69,8 @@ const POOLS: [Known; 13] = [
     Known {
         begins_in: "gunicorn/workers/gthread.py",
         names: Names::Under("ThreadPoolExecutor-0_", &["gunicorn"]),
-        line: "gunicorn --threads {n}",
+        line: "cfg.set(\"threads\", {n})",
+        place: Some("in load_config() of gunicorn's application"),
         ..PLAIN
     },
     Known {
@@ -86,19 +88,19 @@ const POOLS: [Known; 13] = [
     Known {
         begins_in: "dramatiq/worker.py",
         names: Names::Under("Thread-", &["dramatiq"]),
-        line: "dramatiq --threads {n}",
+        line: "dramatiq.Worker(broker, worker_threads={n})",
         ..PLAIN
     },
     Known {
         begins_in: "celery/concurrency/base.py",
         names: Names::Under("ThreadPoolExecutor-0_", &["celery"]),
-        line: "celery worker --pool threads --concurrency {n}",
+        line: "app.Worker(pool=\"threads\", concurrency={n})",
         ..PLAIN
     },
     Known {
         begins_in: "huey/consumer.py",
         names: Names::Under("Worker-", &["huey_consumer"]),
-        line: "huey_consumer --workers {n}",
+        line: "huey.create_consumer(workers={n})",
         ..PLAIN
     },
     Known {
@@ -187,22 +189,27 @@ impl Known {
         let filled = |text: &str| text.replace("{n}", number);
         match few {
             Some((line, place)) => (filled(line), Some(filled(place))),
-            None => (self.line(threads, number, command), self.place.map(filled)),
+            None => match self.of_command(number, command) {
+                Some(line) => (line, None),
+                None => (filled(self.line(threads)), self.place.map(filled)),
+            },
         }
     }
 
-    /// A server that was started by its command is told in its options, and one that another package
-    /// runs in the words of that one.
-    fn line(&self, threads: &[&ThreadReport], number: &str, command: &[String]) -> String {
+    /// The option of the server's command, if that started the program.
+    fn of_command(&self, number: &str, command: &[String]) -> Option<String> {
         let server = Server::of(command).filter(|it| self.begins_in.starts_with(it.package()));
-        let line = server.and_then(|server| server.with_threads(number));
+        server.and_then(|server| server.with_threads(number))
+    }
+
+    /// A server that another package runs is told in the words of that one.
+    fn line(&self, threads: &[&ThreadReport]) -> &'static str {
         let is_through =
             |folder: &str| frames(threads.iter().copied()).any(|it| it.contains(folder));
         let through = THROUGH
             .iter()
             .find(|(begins_in, folder, _)| *begins_in == self.begins_in && is_through(folder));
-        let known = through.map_or(self.line, |(_, _, line)| line);
-        line.unwrap_or_else(|| known.replace("{n}", number))
+        through.map_or(self.line, |(_, _, line)| line)
     }
 
     fn has_name(&self, name: &str, command: &[String], all: &[ThreadReport]) -> bool {

@@ -150,6 +150,20 @@ pub fn module_of(file: &str) -> Option<String> {
     Some(folders.map_or_else(|| name.to_owned(), |it| format!("{}.{name}", it.replace('/', "."))))
 }
 
+/// What an import calls the Python module in this file, as far as its path tells: `a.b` for
+/// `.../site-packages/a/b.py`, `a` for `.../a/__init__.py`.
+pub fn module_in(file: &str) -> Option<String> {
+    if file.starts_with('<') {
+        return None;
+    }
+    let path = file.strip_suffix(".py").unwrap_or(file);
+    let path = path.strip_suffix("/__init__").unwrap_or(path);
+    if path.contains("-packages/") {
+        return module_of(path);
+    }
+    path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
 /// Whether a file is in a `lib/pythonX.Y`, or in its zipped form.
 fn is_below_python(file: &str) -> bool {
     let folders: Vec<_> = file.split('/').collect();
@@ -285,6 +299,21 @@ mod tests {
             "",
         ] {
             assert!(!is_users_library(file), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_module_is_called_by_its_path_below_the_packages_or_by_its_file() {
+        for (file, name) in [
+            ("/venv/lib/python3.11/site-packages/pandas/__init__.py", Some("pandas")),
+            ("/usr/lib/python3/dist-packages/a/b/__init__.py", Some("a.b")),
+            ("/venv/lib/python3.11/site-packages/six.py", Some("six")),
+            ("/usr/lib/python3.11/json/__init__.py", Some("json")),
+            ("/srv/app/tables.py", Some("tables")),
+            ("tables.py", Some("tables")),
+            ("<string>", None),
+        ] {
+            assert_eq!(module_in(file).as_deref(), name, "{file}");
         }
     }
 

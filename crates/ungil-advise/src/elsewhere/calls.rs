@@ -172,7 +172,8 @@ impl<'a> Line<'a> {
     /// What threads did that had got past it, if it is a wait for a lock.
     fn past(&self, sight: &Sight<'a>) -> Option<Past<'a>> {
         let Sum { worst, total_s, .. } = self.sum;
-        if self.cause == Cause::Lock { past_lock::find(sight, worst.off, total_s) } else { None }
+        let find = || past_lock::find(sight, worst.off, total_s, self.threads.len());
+        if self.cause == Cause::Lock { find() } else { None }
     }
 
     fn advice(mut self, sight: &Sight, past: Option<&Past>) -> Advice {
@@ -196,6 +197,7 @@ impl<'a> Line<'a> {
             how_often(gaps, samples, longest_ms),
             past.map_or("", |it| &it.clause),
         );
+        let of_lock = past_lock::code(worst.off).filter(|_| cause == Cause::Lock);
         self.threads.sort_unstable();
         sight.not_the_gil(
             cause,
@@ -203,7 +205,7 @@ impl<'a> Line<'a> {
             Told {
                 text,
                 frame: Some(self.frame.clone()),
-                code: None,
+                code: of_lock.map(str::to_owned),
                 sure: Sure::Medium,
                 because: format!(
                     "the threads were seen at this line, off the GIL; the trace does not show {}",

@@ -17,7 +17,7 @@ const MOST: f64 = 0.8;
 /// What the threads of loops computed, longest first.
 pub fn find(sight: &Sight) -> Vec<Advice> {
     let computed = |(thread, it): &(usize, &EventLoop)| {
-        let inmost = inmost(it, |_| true)?;
+        let inmost = inmost(it, &|_| true)?;
         Some((it.computed_s, advice(sight, *thread, it, inmost)))
     };
     let mut found: Vec<_> =
@@ -61,8 +61,8 @@ fn is_known(it: &EventLoop) -> bool {
 
 /// Of those that are meant, the innermost function that was nearly always on the stack; if there is
 /// none, the one that was there most often.
-fn inmost(it: &EventLoop, is_meant: fn(&str) -> bool) -> Option<&ComputedIn> {
-    let meant = || it.functions.iter().filter(|function| is_meant(&function.function));
+fn inmost<'a>(it: &'a EventLoop, is_meant: &dyn Fn(&ComputedIn) -> bool) -> Option<&'a ComputedIn> {
+    let meant = || it.functions.iter().filter(|function| is_meant(function));
     let inmost = meant().filter(|function| share(it, function) >= MOST);
     let inmost = inmost.max_by_key(|function| (function.depth, function.looks));
     inmost.or_else(|| meant().max_by_key(|function| (function.looks, function.depth)))
@@ -122,7 +122,9 @@ fn code(it: &EventLoop) -> Option<String> {
         Library::Trio => "# another process: a thread would share the GIL with the loop",
         Library::Twisted => "# the thread only waits for the other process",
     };
-    let work = inmost(it, |function| callable(function).is_some()).map(|function| Work {
+    let has_name = |function: &ComputedIn| callable(&function.function).is_some();
+    let is_whole = |function: &ComputedIn| !function.is_called_back() && has_name(function);
+    let work = inmost(it, &is_whole).or_else(|| inmost(it, &has_name)).map(|function| Work {
         name: callable(&function.function),
         is_outermost: function.depth == 0,
     });

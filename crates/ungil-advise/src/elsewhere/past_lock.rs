@@ -1,13 +1,25 @@
-//! What threads did that had got past the line at which others wait for a lock. No event tells who
-//! has a lock; but who is further in the same function, behind that line, most likely has it.
+//! What threads did that had got past the line at which others wait for a lock, and what helps where
+//! it is known whose lock that is. No event tells who has a lock; but who is further in the same
+//! function, behind that line, most likely has it.
 
 use super::sight::{Sight, Sum, doing, line};
-use crate::functions::{only_takes_lock, short};
+use crate::functions::{is_of, only_takes_lock, short};
 use ungil_trace::analysis::{held, words};
 use ungil_trace::report::{OffGil, ThreadReport, What};
 
-/// What took less than this part (of 1) of the waits does not explain them.
+/// What took less than this part (of 1) of the waits of each thread does not explain them.
 const PART: f64 = 0.05;
+/// What took less than this part of them was not always seen.
+const MOST: f64 = 0.5;
+
+/// The function that takes the lock of a logging handler, as file and function, and what lets a single
+/// thread write what all have to say.
+const LOGGING: (&str, &str) = ("logging/__init__.py", "handle");
+const QUEUE: &str = "import logging.handlers, queue\n\
+    records = queue.SimpleQueue()\n\
+    logger.addHandler(logging.handlers.QueueHandler(records))  # in the place of handler\n\
+    listener = logging.handlers.QueueListener(records, handler)  # its one thread writes\n\
+    listener.start()  # and listener.stop() at the end of the program";
 
 /// What the lock was held for, most likely.
 #[derive(Debug)]
@@ -18,10 +30,21 @@ pub struct Past<'a> {
     pub frame: Option<&'a String>,
 }
 
-/// What threads did behind the line of `wait`, at which threads waited for `waited_s` in all. `None`
-/// if no look shows a thread there for long.
-pub fn find<'a>(sight: &Sight<'a>, wait: &OffGil, waited_s: f64) -> Option<Past<'a>> {
-    let at = wait.stack.iter().find(|frame| !only_takes_lock(frame))?;
+/// What to write where threads wait for the lock of a logging handler.
+pub fn code(wait: &OffGil) -> Option<&'static str> {
+    taken_at(wait).filter(|frame| is_of(frame, LOGGING)).map(|_| QUEUE)
+}
+
+/// What threads did behind the line of `wait`, at which `threads` of them waited for `waited_s` in all.
+/// `None` if no look shows a thread there for long: while one is there, all others may wait for it.
+pub fn find<'a>(
+    sight: &Sight<'a>,
+    wait: &OffGil,
+    waited_s: f64,
+    threads: usize,
+) -> Option<Past<'a>> {
+    let at = taken_at(wait)?;
+    let waited_s = waited_s / threads.max(1) as f64;
     let off = off_the_gil(sight, at).filter(|off| off.total_s >= PART * waited_s);
     let on = with_the_gil(sight, at).filter(|(_, held_s)| *held_s >= PART * waited_s);
     let (what, past_s, frame) = match (off, on) {
@@ -33,8 +56,16 @@ pub fn find<'a>(sight: &Sight<'a>, wait: &OffGil, waited_s: f64) -> Option<Past<
         (_, Some((function, held_s))) => (format!("had the GIL in {function}"), held_s, None),
         (_, None) => return None,
     };
-    let clause = format!("; past that line, threads {what} for {}", words::length(past_s));
+    // Of short calls few looks find any.
+    let at_least = if past_s < MOST * waited_s { "at least " } else { "" };
+    let length = words::length(past_s);
+    let clause = format!("; past that line, threads {what} for {at_least}{length}");
     Some(Past { clause, frame })
+}
+
+/// The line that takes the lock for which `wait` is.
+fn taken_at(wait: &OffGil) -> Option<&String> {
+    wait.stack.iter().find(|frame| !only_takes_lock(frame))
 }
 
 /// Where threads were longest off the GIL behind a line.

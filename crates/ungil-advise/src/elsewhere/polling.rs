@@ -5,6 +5,7 @@
 
 use super::sight::{Seen, Sight, Told, at, line, sleeps};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
+use crate::groups::groups;
 use ungil_trace::analysis::words;
 use ungil_trace::record::SHORT_TIMEOUT;
 use ungil_trace::report::{ThreadReport, What};
@@ -23,6 +24,8 @@ const LIFE: f64 = 0.5;
 const COST: f64 = 0.03;
 /// Shorter programs cost nobody anything.
 const LEAST_S: f64 = 1.0;
+/// Groups of threads that are named at most.
+const NAMED: usize = 4;
 
 /// The threads of a process that poll, if it costs so much that they do.
 pub fn find(sight: &Sight) -> Option<Advice> {
@@ -46,26 +49,31 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     let naps = naps.off.what == What::Sleep;
     let (who, them) = match threads[..] {
         [only] => (format!("thread {} polls: it woke", sight.thread(only).name), "it"),
-        _ => (format!("{} poll: they woke", words::count(threads.len() as u64, "thread")), "them"),
+        _ => (format!("{} poll: they woke", named(sight, &threads)), "them"),
     };
     let text = format!(
         "{who} up {} times a second, from {}{place}, and took {} of a processor for that; let \
          the thread that has news for {them} wake {them} up",
-        words::number(rounded(wakes as f64 / busy_s)),
+        words::times(wakes as f64 / busy_s),
         if naps { "sleep" } else { "waits with a short timeout" },
         words::percent(cpu_s / busy_s),
     );
     let code = code(sight, &threads, naps);
     let made = |what: &str, value, unit| Evidence::made(what, value, unit);
-    let because = "each time that they woke up was counted, and most looks found these threads in a \
-                   sleep or a wait of milliseconds; the trace does not show whether they found \
-                   something to do";
+    let unknown = match frame {
+        Some(_) => "",
+        None => "from which line, because they are over before a stack can be read, and ",
+    };
+    let because = format!(
+        "each time that they woke up was counted, and most looks found these threads in a sleep or a \
+         wait of milliseconds; the trace does not show {unknown}whether they found something to do"
+    );
     let told = Told {
         text,
         frame,
         code: Some(code.to_owned()),
         sure: Sure::Medium,
-        because: because.to_owned(),
+        because,
         evidence: vec![
             made("CPU time of these threads, summed", cpu_s, Unit::Seconds),
             made("times that they woke up", wakes as f64, Unit::Count),
@@ -73,6 +81,18 @@ pub fn find(sight: &Sight) -> Option<Advice> {
         ],
     };
     Some(sight.not_the_gil(Cause::Polling, &threads, told))
+}
+
+/// `6 threads puller-*`: how many they are, and what they are called.
+fn named(sight: &Sight, threads: &[usize]) -> String {
+    let groups = groups(&sight.gil.threads).into_iter();
+    let meant = groups.filter(|it| it.threads.iter().any(|(place, _)| threads.contains(place)));
+    let mut names: Vec<String> = meant.map(|group| group.pattern).collect();
+    if names.len() > NAMED {
+        let more = names.len() - NAMED + 1;
+        names.splice(NAMED - 1.., [format!("{more} more")]);
+    }
+    format!("{} {}", words::count(threads.len() as u64, "thread"), words::list(&names))
 }
 
 /// The line from which threads poll, if one is known, and how it is told. The gaps of some are too short
@@ -131,9 +151,4 @@ fn of<'a>(sight: &Sight<'a>, place: usize, thread: &ThreadReport) -> Option<Vec<
 /// How often a thread woke up. Of the calls for which it let go of the GIL, many do not sleep.
 fn wakes(thread: &ThreadReport) -> u64 {
     thread.voluntary.min(sleeps(thread).unwrap_or(u64::MAX))
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-fn rounded(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -16,6 +16,7 @@ use crate::groups::groups;
 use crate::pools::more_threads;
 use crate::scene::root;
 use ungil_trace::analysis::words;
+use ungil_trace::origin::{Origin, file_of};
 use ungil_trace::report::{OffGil, Processors, ThreadReport, What};
 
 /// The loops in which the threads of a pool wait for work and do it, as file and function.
@@ -180,7 +181,7 @@ impl<'a> Pool<'a> {
 
     /// Its threads wait for a lock: more of them would do so, too.
     fn at_lock(&self, sight: &Sight) -> Advice {
-        let past = past_lock::find(sight, self.worst.off, self.worst_s);
+        let past = past_lock::find(sight, self.worst.off, self.worst_s, self.threads.len());
         let text = format!(
             "{} waits for a lock: {}; more threads would wait for it, too{}",
             self.name(sight),
@@ -193,7 +194,7 @@ impl<'a> Pool<'a> {
             Told {
                 text,
                 frame: line(self.worst.off).cloned(),
-                code: None,
+                code: past_lock::code(self.worst.off).map(str::to_owned),
                 sure: Sure::Medium,
                 because:
                     "these threads rarely waited for work; the trace does not show which thread \
@@ -254,9 +255,13 @@ impl<'a> Pool<'a> {
         )
     }
 
-    /// `the pool img`, by the names of its threads.
+    /// `the pool img`, by the names of its threads; where these say nothing, by what the threads are.
     fn name(&self, sight: &Sight) -> String {
-        named(&sight.thread(self.threads[0]).name)
+        let thread = sight.thread(self.threads[0]);
+        let number = thread.name.strip_prefix("Thread-");
+        let is_unnamed = number.is_some_and(|it| it.chars().all(|it| it.is_ascii_digit()));
+        let class = class_of(thread).filter(|_| is_unnamed);
+        class.unwrap_or_else(|| named(&thread.name))
     }
 
     /// For how long it had threads and work.
@@ -342,11 +347,25 @@ fn rounded(processors: f64) -> String {
 /// Whether a thread runs the loop of a pool: it is all that the thread was started for. The first
 /// thread of a process may have been forked by one that does, or be all of a process of a pool.
 fn is_worker(thread: &ThreadReport) -> bool {
-    let runs_loop = |off: &OffGil| {
-        let outermost = off.stack.iter().rfind(|frame| !is_in(frame, "threading.py"));
-        outermost.is_some_and(|frame| LOOPS.iter().any(|it| is_loop(frame, *it)))
-    };
-    !thread.main && thread.off_gil.iter().any(runs_loop)
+    !thread.main && thread.off_gil.iter().any(|off| loop_of(off).is_some())
+}
+
+/// The frame of the loop of a pool, if that is what the thread was started for.
+fn loop_of(off: &OffGil) -> Option<&String> {
+    let outermost = off.stack.iter().rfind(|frame| !is_in(frame, "threading.py"))?;
+    LOOPS.iter().any(|it| is_loop(outermost, *it)).then_some(outermost)
+}
+
+/// `the pool of WorkerThreads of dramatiq`, by the class of the thread, where frames tell it.
+fn class_of(thread: &ThreadReport) -> Option<String> {
+    let frame = thread.off_gil.iter().find_map(loop_of)?;
+    let class = frame.split(" (").next()?.strip_suffix(".run")?;
+    match Origin::of(file_of(frame)) {
+        Origin::Package(package) if !class.contains('.') => {
+            Some(format!("the pool of {class}s of {package}"))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a frame is in this function. Of a class it has to be that method, where frames tell the

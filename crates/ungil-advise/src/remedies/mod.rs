@@ -6,6 +6,7 @@ mod priority;
 mod switch_interval;
 mod fewer_threads;
 mod fewer_collections;
+mod early_imports;
 mod to_a_process;
 mod let_go;
 mod free_threaded;
@@ -47,9 +48,10 @@ type Remedy = fn(&Ward) -> Option<Advice>;
 /// be tried side by side.
 const OF_SCHEDULING: [Remedy; 3] = [policy::find, priority::find, switch_interval::find];
 /// All others.
-const REMEDIES: [Remedy; 5] = [
+const REMEDIES: [Remedy; 6] = [
     fewer_threads::find,
     fewer_collections::find,
+    early_imports::find,
     to_a_process::find,
     let_go::find,
     free_threaded::find,

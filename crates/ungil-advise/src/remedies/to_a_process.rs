@@ -8,7 +8,7 @@ use crate::loops::{InProcess, Library, Work};
 use crate::scene::Scene;
 use crate::servers::more_processes;
 use ungil_simulate::{Change, Rules};
-use ungil_trace::analysis::{Held, held, words};
+use ungil_trace::analysis::{Held, movable, words};
 
 /// A thread that spends this part (of 1) of what others wait for in the function is gone with it.
 const ALL: f64 = 0.8;
@@ -20,7 +20,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
     let culprits = &scene.culprits;
     culprits.first()?;
-    let function = held(culprits.iter().map(|&place| &scene.thread(place).held_in[..]));
+    let function = movable(culprits.iter().map(|&place| &scene.thread(place).held_in[..]));
+    if function.as_ref().is_some_and(|it| it.function.is_importing()) {
+        return None;
+    }
     let in_it = function.as_ref().map_or(1.0, |it| it.share);
     let tids = scene.tids(culprits);
     let rests_on = match &function {

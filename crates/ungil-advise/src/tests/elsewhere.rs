@@ -544,6 +544,48 @@ fn who_has_not_passed_the_line_of_a_lock_is_none_that_may_have_it() {
     }
 }
 
+#[test]
+fn a_moment_past_the_line_of_a_lock_tells_where_many_threads_wait_all_the_time() {
+    let clause = |past_ms: u64| {
+        let names = ["MainThread", "a", "b", "c", "d", "e", "f", "g", "h"];
+        let mut story = Story::of(&names);
+        let wait = ["handle app.py:8", "work app.py:20"];
+        (1..8).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), &wait));
+        let past = ["emit app.py:5", "handle app.py:9", "work app.py:20"];
+        story.acquire(20 * MS, 8);
+        story.release(21 * MS, 8);
+        story.off(22 * MS, 8, ("clock_nanosleep", ""), &past);
+        story.acquire((21 + past_ms) * MS, 8);
+        let told = story.end(1_510 * MS);
+        let text = texts(&told)[0].to_owned();
+        text.split_once("; past that line, ").map(|(_, clause)| clause.to_owned())
+    };
+    let says = "threads slept (clock_nanosleep) at emit (app.py:5) for at least 120 ms; ";
+    let text = clause(120).unwrap();
+    assert!(text.starts_with(says), "{text}");
+    assert_eq!(clause(60), None);
+}
+
+#[test]
+fn threads_that_wait_for_the_lock_of_a_logging_handler_are_told_of_a_queue() {
+    let log = "Logger.info ~logging/__init__.py:1489";
+    for wait in [
+        &["Handler.acquire ~logging/__init__.py:927", "Handler.handle ~logging/__init__.py:976"][..],
+        &["Handler.handle ~logging/__init__.py:1028"],
+    ] {
+        let wait = [wait, &[log, "work app.py:20"]].concat();
+        let emit =
+            ["emit app.py:5", "Handler.handle ~logging/__init__.py:978", log, "work app.py:20"];
+        let told = locked(&wait, &emit);
+        let advice = told.advised.advice.iter().find(|it| it.cause == Some(Cause::Lock)).unwrap();
+        let code = advice.action.code.as_deref().unwrap();
+        assert!(code.contains("QueueListener(records, handler)"), "{code}");
+        assert!(advice.text.contains("at emit (app.py:5) for 1.5"), "{}", advice.text);
+    }
+    let told = locked(&["handle app.py:8"], &["load app.py:5", "handle app.py:9"]);
+    assert_eq!(first(&told).action.code, None);
+}
+
 /// The report of a program that starts others and waits for them, with two that compute for 1.5 s.
 fn parent_of_two() -> Report {
     let mut story = Story::of(&["MainThread"]);

@@ -35,7 +35,7 @@ fn of_polls(told: &Told) -> Option<&Advice> {
 fn threads_that_poll_are_told_with_what_that_costs_and_what_to_write() {
     let told = naps(10 * US, 40 * MS, &["nap app.py"], false);
     let advice = of_polls(&told).unwrap();
-    let says = "4 threads poll: they woke up 4,000 times a second, from sleep at nap (app.py:7), and \
+    let says = "4 threads poller-* poll: they woke up 4,000 times a second, from sleep at nap (app.py:7), and \
                 took 8 % of a processor for that";
     assert!(advice.text.contains(says), "{}", advice.text);
     assert_eq!(advice.subject.thread_group.as_deref(), Some("poller-*"));
@@ -50,6 +50,32 @@ fn threads_whose_sleeps_are_too_short_for_their_stacks_to_be_read_poll_all_the_s
     let advice = of_polls(&told).unwrap();
     assert!(advice.text.contains("4,000 times a second, from sleep, and took 8 %"));
     assert_eq!(advice.subject.function, None);
+    assert!(
+        advice.confidence.because.contains("does not show from which line, because they are over")
+    );
+}
+
+#[test]
+fn threads_of_several_names_that_poll_are_told_of_by_their_names() {
+    let names = ["a-0", "a-1", "b", "c-3", "c-4", "d", "e"];
+    let told = |many: usize| {
+        let mut story = Story::of(&[&["MainThread"], &names[..many]].concat());
+        for tick in 0..2_000 {
+            for thread in (1..=many as u64).map(|it| u32::try_from(it).unwrap()) {
+                let at_ns = tick * MS + u64::from(thread) * 100 * US;
+                story.acquire(at_ns, thread);
+                story.release(at_ns + 10 * US, thread);
+                if tick % 50 == 0 {
+                    story.sampled(at_ns + 80 * US, thread, 50 * MS, &[]);
+                }
+            }
+        }
+        (1..=many).for_each(|thread| story.ran(u32::try_from(thread).unwrap(), 40 * MS));
+        let told = story.end(2_000 * MS);
+        of_polls(&told).unwrap().text.split_once(" poll: ").unwrap().0.to_owned()
+    };
+    assert_eq!(told(3), "it is not the GIL: 3 threads a-* and b");
+    assert_eq!(told(7), "it is not the GIL: 7 threads a-*, b, c-* and 2 more");
 }
 
 /// A thread whose naps are too short for their stacks, and that one look finds awake.

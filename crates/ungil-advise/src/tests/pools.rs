@@ -144,6 +144,51 @@ fn each_pool_is_given_more_threads_in_its_own_way() {
 }
 
 #[test]
+fn a_server_that_a_program_starts_itself_is_given_more_threads_in_python() {
+    const EXECUTOR: [&str; 2] = ["ThreadPoolExecutor-0_0", "ThreadPoolExecutor-0_1"];
+    const PLAIN: [&str; 2] = ["Thread-4", "Thread-5"];
+    for (names, begin, line) in [
+        (
+            &EXECUTOR,
+            "handle /x/site-packages/gunicorn/workers/gthread.py",
+            "cfg.set(\"threads\", N)  # more than 2, in load_config() of gunicorn's application, if ",
+        ),
+        (
+            &EXECUTOR,
+            "handle /x/site-packages/celery/concurrency/base.py",
+            "app.Worker(pool=\"threads\", concurrency=N)  # more than 2, if ",
+        ),
+        (
+            &PLAIN,
+            "WorkerThread.run /x/site-packages/dramatiq/worker.py",
+            "dramatiq.Worker(broker, worker_threads=N)  # more than 2, if ",
+        ),
+        (
+            &PLAIN,
+            "Consumer._create_process.<locals>._run /x/site-packages/huey/consumer.py",
+            "huey.create_consumer(workers=N)  # more than 2, if ",
+        ),
+    ] {
+        let executor = ["run ~concurrent/futures/thread.py", WORKER];
+        let begin = [&[begin], &executor[if *names == EXECUTOR { 0 } else { 2 }..]].concat();
+        let code = more_threads("python app.py", names, &begin);
+        assert!(code.starts_with(line), "{code}");
+    }
+}
+
+#[test]
+fn a_pool_whose_threads_have_no_name_is_called_by_their_class() {
+    let mut story = Story::of(&["MainThread", "Thread-4", "Thread-5"]);
+    let run = "WorkerThread.run /x/site-packages/dramatiq/worker.py";
+    let stack = ["query app.py", run, "_bootstrap ~threading.py"];
+    (1..3).for_each(|it| off(&mut story, it, 150 * MS, ("recvfrom", "socket"), &stack));
+    let told = story.end(1_510 * MS);
+    let begins =
+        "it is not the GIL: the pool of WorkerThreads of dramatiq is exhausted: its 2 threads";
+    assert!(first(&told).text.starts_with(begins), "{}", first(&told).text);
+}
+
+#[test]
 fn a_pool_that_a_package_makes_for_itself_is_given_more_threads_in_the_words_of_that_package() {
     const REACTOR: [&str; 2] =
         ["PoolThread-twisted.internet.reactor-0", "PoolThread-twisted.internet.reactor-1"];

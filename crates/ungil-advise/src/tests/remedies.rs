@@ -102,6 +102,53 @@ fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
 }
 
 #[test]
+fn what_a_package_calls_back_goes_to_a_process_with_the_function_that_called_the_package() {
+    let mut story = Story::convoy();
+    for at_ms in 0..400 {
+        let apply = "apply /x/site-packages/pandas/core/groupby/groupby.py";
+        let stack = ["summarise app.py", apply, "build_report app.py:12", "run ~threading.py"];
+        story.held((1_996 + at_ms) * MS, 1, &stack);
+    }
+    let told = story.end(2_500 * MS);
+    let advice = told.of(Kind::ToAProcess).unwrap();
+    assert!(advice.text.starts_with("run build_report (app.py"), "{}", advice.text);
+    let code = advice.action.code.as_deref().unwrap();
+    assert!(code.contains("submit(build_report, *arguments)"), "{code}");
+}
+
+#[test]
+fn a_function_that_mostly_imports_is_told_to_do_so_before_the_threads_start() {
+    let told = |modules: &[&str]| {
+        let mut story = Story::convoy();
+        for (at_ms, module) in (0..600).zip(modules.iter().cycle()) {
+            let module = format!("<module> /x/site-packages/{module}/__init__.py");
+            let stack = [
+                "_compile ~re/__init__.py",
+                &module,
+                "_find_and_load <frozen importlib._bootstrap>",
+                "handle app.py:5",
+            ];
+            story.held((1_996 + at_ms) * MS, 1, &stack);
+        }
+        story.end(2_700 * MS)
+    };
+    let one = told(&["pandas"]);
+    assert!(one.of(Kind::ToAProcess).is_none(), "{:?}", one.kinds());
+    let advice = one.of(Kind::EarlyImports).unwrap();
+    let begins =
+        "import pandas before the threads start: imports in handle (app.py:5) held the GIL";
+    assert!(advice.text.starts_with(begins), "{}", advice.text);
+    assert_eq!(
+        advice.action.code.as_deref(),
+        Some("import pandas  # at the top of the program, before its threads start")
+    );
+    let many = told(&["sympy", "a", "a/b", "pandas", "dash"]);
+    let advice = many.of(Kind::EarlyImports).unwrap();
+    assert!(advice.text.starts_with("import a.b, dash and 2 more before"), "{}", advice.text);
+    assert_eq!(advice.action.code.as_deref().unwrap().lines().last(), Some("import sympy"));
+}
+
+#[test]
 fn a_server_can_be_given_more_processes() {
     let command = "/venv/bin/python /venv/bin/celery -A app worker -P threads";
     let told = Story::convoy().started_by(command).end(2_000 * MS);

@@ -1,6 +1,7 @@
 //! Functions of the user's own in which looks found a thread while it held, in memory that does not
 //! grow with the trace.
 
+use super::called::Called;
 use super::samples::line_of;
 use crate::record::Frame;
 use crate::report::{ComputedIn, HeldIn};
@@ -9,6 +10,8 @@ use std::cmp::Reverse;
 /// Functions that are kept, and lines of each.
 const FUNCTIONS: usize = 64;
 const LINES: usize = 8;
+/// Modules that each imports, too.
+const MODULES: usize = 16;
 
 /// All of one thread.
 #[derive(Clone, Debug, Default)]
@@ -23,27 +26,28 @@ struct Function {
     looks: u64,
     waiters: u64,
     innermost: u64,
+    called_back: u64,
+    importing: u64,
+    imported: Vec<String>,
     lines: Vec<(u32, u64)>,
 }
 
 impl Functions {
-    /// Takes in the stack of a look, innermost frame first, while so many threads waited.
-    pub(super) fn add<'a>(
-        &mut self,
-        waiters: u32,
-        frames: impl DoubleEndedIterator<Item = &'a Frame>,
-    ) {
-        // Outermost first; one that calls itself counts once.
-        let mut path: Vec<&Frame> = Vec::new();
-        for frame in frames.rev() {
-            let is_it = |it: &&Frame| (&it.function, &it.file) == (&frame.function, &frame.file);
+    /// Takes in what a look found on the stack, outermost first, while so many threads waited.
+    pub(super) fn add(&mut self, waiters: u32, called: &[Called]) {
+        // One that calls itself counts once, as it was called from outside.
+        let mut path: Vec<Called> = Vec::new();
+        for call in called {
+            let Frame { function, file, .. } = call.frame;
+            let is_it = |it: &Called| (&it.frame.function, &it.frame.file) == (function, file);
             match path.iter().position(is_it) {
-                Some(place) => path[place] = frame,
-                None => path.push(frame),
+                Some(place) => path[place].frame = call.frame,
+                None => path.push(call.clone()),
             }
         }
         let innermost = path.len().saturating_sub(1);
-        for (depth, frame) in path.into_iter().enumerate() {
+        for (depth, call) in path.into_iter().enumerate() {
+            let frame = call.frame;
             let is_it = |it: &Function| (&it.function, &it.file) == (&frame.function, &frame.file);
             let place = self.0.iter().position(is_it);
             let place = place.unwrap_or_else(|| {
@@ -55,6 +59,7 @@ impl Functions {
                 return;
             }
             self.0[place].count(depth, waiters, frame.line, depth == innermost);
+            self.0[place].note(call);
         }
     }
 
@@ -82,6 +87,9 @@ impl Function {
             looks: 0,
             waiters: 0,
             innermost: 0,
+            called_back: 0,
+            importing: 0,
+            imported: Vec::new(),
             lines: Vec::new(),
         }
     }
@@ -97,6 +105,18 @@ impl Function {
             } else if self.lines.len() < LINES {
                 self.lines.push((line, 1));
             }
+        }
+    }
+
+    /// Takes in how it came to run, and whether it imports.
+    fn note(&mut self, call: Called) {
+        self.called_back += u64::from(call.back);
+        self.importing += u64::from(call.imports);
+        if let Some(module) = call.imported
+            && self.imported.len() < MODULES
+            && !self.imported.contains(&module)
+        {
+            self.imported.push(module);
         }
     }
 
@@ -120,6 +140,9 @@ impl Function {
             looks: self.looks,
             waiters: self.waiters,
             innermost: self.innermost,
+            called_back: self.called_back,
+            importing: self.importing,
+            imported: self.imported.clone(),
             frame: self.line(),
         }
     }
@@ -130,6 +153,7 @@ impl Function {
             depth: self.depth,
             looks: self.looks,
             innermost: self.innermost,
+            called_back: self.called_back,
             frame: self.line(),
         }
     }

@@ -21,6 +21,20 @@ pub struct Held {
 /// The threads of a pool, or those that a server starts for each request, count together: of one of
 /// them there may be one look.
 pub fn held<'a>(threads: impl IntoIterator<Item = &'a [HeldIn]>) -> Option<Held> {
+    inmost_of(threads, |_| true)
+}
+
+/// The same of those functions that can run elsewhere as a whole: of what a package calls back, for
+/// each row, say, it is the one that called the package.
+pub fn movable<'a>(threads: impl IntoIterator<Item = &'a [HeldIn]>) -> Option<Held> {
+    inmost_of(threads, |it| !it.is_called_back())
+}
+
+/// The same of those that are meant, or of all if none is.
+fn inmost_of<'a>(
+    threads: impl IntoIterator<Item = &'a [HeldIn]>,
+    is_meant: impl Fn(&HeldIn) -> bool,
+) -> Option<Held> {
     let mut functions: Vec<HeldIn> = Vec::new();
     let mut all = 0.0;
     for held in threads.into_iter().flatten() {
@@ -36,12 +50,18 @@ pub fn held<'a>(threads: impl IntoIterator<Item = &'a [HeldIn]>) -> Option<Held>
     }
     let share = |function: &HeldIn| (function.waiters as f64 / all).min(1.0);
     let can_be_called = |it: &HeldIn| !it.name().ends_with('>');
-    if functions.iter().any(can_be_called) {
-        functions.retain(can_be_called);
-    }
+    keep(&mut functions, is_meant);
+    keep(&mut functions, can_be_called);
     let inmost = functions.iter().filter(|it| share(it) >= MOST).max_by_key(|it| it.depth);
     let function = inmost.or_else(|| functions.iter().max_by_key(|it| it.waiters))?;
     Some(Held { function: function.clone(), share: share(function) })
+}
+
+/// Keeps those that are meant, if there are any.
+fn keep(functions: &mut Vec<HeldIn>, is_meant: impl Fn(&HeldIn) -> bool) {
+    if functions.iter().any(&is_meant) {
+        functions.retain(is_meant);
+    }
 }
 
 impl HeldIn {
@@ -59,6 +79,13 @@ impl HeldIn {
         self.looks += other.looks;
         self.waiters += other.waiters;
         self.innermost += other.innermost;
+        self.called_back += other.called_back;
+        self.importing += other.importing;
+        for module in &other.imported {
+            if !self.imported.contains(module) {
+                self.imported.push(module.clone());
+            }
+        }
     }
 }
 
@@ -74,6 +101,9 @@ mod tests {
             looks,
             waiters: 2 * looks,
             innermost,
+            called_back: 0,
+            importing: 0,
+            imported: Vec::new(),
             frame: Some(format!("{name} (app.py:{looks})")),
         }
     }
@@ -88,6 +118,20 @@ mod tests {
         let stack = [held_in("main", 0, 10, 1), held_in("score", 1, 9, 4), held_in("add", 2, 5, 5)];
         assert_eq!(of(&[&stack]), Some(("score".to_owned(), 0.9)));
         assert_eq!(of(&[&[]]), None);
+    }
+
+    #[test]
+    fn what_a_package_calls_back_stays_with_the_function_that_called_the_package() {
+        let back = |it: HeldIn, called_back| HeldIn { called_back, ..it };
+        let stack = [
+            held_in("main", 0, 10, 0),
+            held_in("report", 1, 9, 1),
+            back(held_in("each", 2, 9, 2), 9),
+            back(held_in("spread", 3, 8, 6), 8),
+        ];
+        let movable = movable([&stack[..]]).unwrap();
+        assert_eq!((movable.function.name(), movable.share), ("report", 1.0));
+        assert_eq!(of(&[&stack]).unwrap().0, "spread");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! the look shows one moment of that. Of shorter gaps there are samples; how long all of them were is
 //! known ([`ShortGaps`]).
 
+use super::called::called;
 use super::functions::Functions;
 use super::length::{Sum, seconds};
 use super::native_loop::NativeLoop;
@@ -73,7 +74,7 @@ impl Looks {
             Doing::Held { waiters: 0 } => {}
             Doing::Held { waiters } => {
                 let users = Users::of(frames);
-                self.held.add(*waiters, frames.iter().filter(|frame| users.has(frame)));
+                self.held.add(*waiters, &called(frames, users));
             }
             Doing::Off { stands_for_ns, call, on } => self.off(*stands_for_ns, call, on, frames),
         }

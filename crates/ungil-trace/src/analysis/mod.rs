@@ -30,6 +30,7 @@ mod kernel_counts;
 mod run_time;
 mod natives;
 mod samples;
+mod called;
 mod functions;
 mod forked;
 mod known_functions;
@@ -67,7 +68,7 @@ mod tests;
 
 pub use ended::{Ended, EndedHold, EndedWait, Ending, Place};
 pub use findings::words;
-pub use held::{Held, held};
+pub use held::{Held, held, movable};
 pub use judged::Least;
 pub use measured::{Busy, Measured};
 pub use order::weight;

@@ -4,6 +4,7 @@
 //! A look says of one long hold whether it was a callback's. Of those that no look found, the last
 //! look before says it: a thread whose loop runs does nothing else.
 
+use super::called::{Called, called, is_import};
 use super::functions::Functions;
 use super::length::{Sum, seconds};
 use super::off_gil::is_loop;
@@ -57,7 +58,7 @@ impl OnLoop {
             self.by = frames.get(inner).map(|by| line_of(&Frame { line: 0, ..by.clone() }));
         }
         // What a server imports before it serves is done once, and keeps nobody waiting.
-        let inner = inner.filter(|inner| !frames[..*inner].iter().any(imports));
+        let inner = inner.filter(|inner| !frames[..*inner].iter().any(is_import));
         self.runs = inner.is_some();
         let &Doing::Held { waiters } = doing else { return };
         match (&mut self.last, since_ns) {
@@ -69,12 +70,11 @@ impl OnLoop {
         }
         if let Some(inner) = inner.filter(|_| waiters == 0) {
             self.looks += 1;
-            let (called, users) = (&frames[..inner], Users::of(frames));
-            if called.iter().any(|frame| users.has(frame)) {
-                self.functions.add(0, called.iter().filter(|frame| users.has(frame)));
-            } else {
-                self.functions.add(0, frames[..1].iter());
+            let mut users = called(&frames[..inner], Users::of(frames));
+            if users.is_empty() {
+                users.extend(frames.first().map(Called::by_itself));
             }
+            self.functions.add(0, &users);
         }
     }
 
@@ -120,9 +120,4 @@ impl OnLoop {
             functions: self.functions.computed_in(),
         })
     }
-}
-
-/// Whether a frame is of what imports modules.
-fn imports(frame: &Frame) -> bool {
-    frame.file.starts_with("<frozen importlib._bootstrap")
 }

@@ -1,0 +1,260 @@
+//! How the functions of the user's own that are on a stack came to run: called by one another, or
+//! called back by code that one of them had called.
+
+use crate::origin::{Origin, Users, module_in};
+use crate::record::Frame;
+
+/// A function of the user's own on a stack.
+#[derive(Clone, Debug)]
+pub(super) struct Called<'a> {
+    pub(super) frame: &'a Frame,
+    /// Whether it ran inside of a call that an outer function of the user's own had made to other code,
+    /// and that called back: it runs once for each row, say, and not once for each such call.
+    pub(super) back: bool,
+    /// Whether it imports, or is code of a module that is being imported.
+    pub(super) imports: bool,
+    /// The module that it imports.
+    pub(super) imported: Option<String>,
+}
+
+impl<'a> Called<'a> {
+    /// One of which nothing more is known.
+    pub(super) fn by_itself(frame: &'a Frame) -> Self {
+        Self { frame, back: false, imports: false, imported: None }
+    }
+}
+
+/// Packages that run what a program is made of: its requests, its tasks, its commands. What these call
+/// stands for itself, although a function of the program may have started them.
+const RUNNERS: [&str; 55] = [
+    "IPython",
+    "_pytest",
+    "aiohttp",
+    "anyio",
+    "apscheduler",
+    "billiard",
+    "bottle",
+    "celery",
+    "cheroot",
+    "cherrypy",
+    "click",
+    "daphne",
+    "dash",
+    "discord",
+    "django",
+    "dramatiq",
+    "eventlet",
+    "falcon",
+    "fastapi",
+    "fire",
+    "flask",
+    "gevent",
+    "gradio",
+    "granian",
+    "grpc",
+    "gunicorn",
+    "huey",
+    "hypercorn",
+    "ipykernel",
+    "kombu",
+    "litestar",
+    "locust",
+    "nicegui",
+    "paho",
+    "pika",
+    "pluggy",
+    "prompt_toolkit",
+    "pyramid",
+    "quart",
+    "rq",
+    "sanic",
+    "schedule",
+    "scrapy",
+    "starlette",
+    "streamlit",
+    "textual",
+    "tornado",
+    "trio",
+    "twisted",
+    "typer",
+    "uvicorn",
+    "uvloop",
+    "waitress",
+    "werkzeug",
+    "zmq",
+];
+/// The same in Python's own library, as files and folders.
+const OWN_RUNNERS: [&str; 15] = [
+    "/asyncio/",
+    "/asyncore.py",
+    "/cmd.py",
+    "/code.py",
+    "/concurrent/futures/",
+    "/http/server.py",
+    "/importlib/",
+    "/multiprocessing/",
+    "/runpy.py",
+    "/sched.py",
+    "/socketserver.py",
+    "/threading.py",
+    "/tkinter/",
+    "/unittest/",
+    "/wsgiref/",
+];
+
+/// The user's own functions on a stack, or on the inner part of one, outermost first; `frames` has the
+/// innermost frame first.
+pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
+    let (mut path, mut back) = (Vec::new(), false);
+    // Code that is not the user's, since the last function that is.
+    let (mut others, mut runner) = (false, false);
+    for (place, frame) in frames.iter().enumerate().rev() {
+        if !users.has(frame) {
+            others |= !is_import(frame);
+            runner |= runs_programs(frame);
+            continue;
+        }
+        if others && !path.is_empty() {
+            back = !runner;
+        }
+        let is_module = frame.function == "<module>" && frames[place..].iter().any(is_import);
+        let inner = &frames[..place];
+        path.push(Called {
+            frame,
+            back,
+            imports: is_module || inner.iter().any(is_import),
+            imported: imported(inner),
+        });
+        (others, runner) = (false, false);
+    }
+    path
+}
+
+/// Whether a frame is of what imports modules.
+pub(super) fn is_import(frame: &Frame) -> bool {
+    frame.file.starts_with("<frozen importlib._bootstrap")
+}
+
+/// The module that is imported on this inner part of a stack: the first one, and not those that it
+/// imports. Before a line of it has run, nothing tells which it is.
+fn imported(frames: &[Frame]) -> Option<String> {
+    let import = frames.iter().rposition(is_import)?;
+    let module = frames[..import].iter().rfind(|frame| !is_import(frame))?;
+    if module.function == "<module>" { module_in(&module.file) } else { None }
+}
+
+/// Whether a frame is of code that runs what a program is made of.
+fn runs_programs(frame: &Frame) -> bool {
+    match frame.origin() {
+        Origin::Python => OWN_RUNNERS.iter().any(|it| frame.file.contains(it)),
+        Origin::Package(name) => RUNNERS.contains(&name),
+        Origin::User => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIB: &str = "/usr/lib/python3.11";
+
+    /// Which of the user's own functions were called back, outermost first. Frames are innermost first;
+    /// those of a file without a folder are the user's.
+    fn back(stack: &[(&str, &str)]) -> Vec<(String, bool)> {
+        let frame = |&(function, file): &(&str, &str)| Frame {
+            function: function.to_owned(),
+            file: if file.contains('/') { format!("{LIB}/{file}") } else { file.to_owned() },
+            line: 7,
+        };
+        let frames: Vec<_> = stack.iter().map(frame).collect();
+        let path = called(&frames, Users::of(&frames));
+        path.iter().map(|it| (it.frame.function.clone(), it.back)).collect()
+    }
+
+    fn told(path: &[(&str, bool)]) -> Vec<(String, bool)> {
+        path.iter().map(|&(name, back)| (name.to_owned(), back)).collect()
+    }
+
+    #[test]
+    fn what_a_package_calls_back_and_what_that_calls_runs_inside_of_the_call_to_the_package() {
+        let stack = [
+            ("spread", "app.py"),
+            ("summarise", "app.py"),
+            ("apply", "site-packages/pandas/core/groupby/groupby.py"),
+            ("totals", "app.py"),
+            ("report", "app.py"),
+            ("run", "./threading.py"),
+        ];
+        let inside = [("report", false), ("totals", false), ("summarise", true), ("spread", true)];
+        assert_eq!(back(&stack), told(&inside));
+        let own = [("default", "app.py"), ("encode", "json/encoder.py"), ("answer", "app.py")];
+        assert_eq!(back(&own), told(&[("answer", false), ("default", true)]));
+    }
+
+    #[test]
+    fn what_a_server_a_pool_or_a_loop_calls_stands_for_itself() {
+        for runner in [
+            "site-packages/flask/app.py",
+            "site-packages/click/core.py",
+            "./threading.py",
+            "concurrent/futures/thread.py",
+            "asyncio/events.py",
+        ] {
+            let stack = [
+                ("key", "app.py"),
+                ("sort", "site-packages/sortedcontainers/sortedlist.py"),
+                ("handle", "app.py"),
+                ("wrapper", "site-packages/wrapt/decorators.py"),
+                ("call", runner),
+                ("main", "app.py"),
+            ];
+            assert_eq!(back(&stack), told(&[("main", false), ("handle", false), ("key", true)]));
+        }
+    }
+
+    #[test]
+    fn what_imports_is_told_with_the_module_that_is_imported_first() {
+        let stack = |module: &str| {
+            let frames = [
+                ("_compile", "re/__init__.py"),
+                ("<module>", "site-packages/pandas/io/html.py"),
+                ("_find_and_load", "<frozen importlib._bootstrap>"),
+                ("<module>", module),
+                ("exec_module", "<frozen importlib._bootstrap_external>"),
+                ("_find_and_load", "<frozen importlib._bootstrap>"),
+                ("import_module", "importlib/__init__.py"),
+                ("load", "app.py"),
+                ("run", "./threading.py"),
+            ];
+            let frame = |(function, file): (&str, &str)| Frame {
+                function: function.to_owned(),
+                file: if file.contains('/') { format!("{LIB}/{file}") } else { file.to_owned() },
+                line: 7,
+            };
+            frames.map(frame)
+        };
+        let of = |frames: &[Frame]| -> Vec<_> {
+            let path = called(frames, Users::of(frames));
+            path.into_iter().map(|it| (it.back, it.imports, it.imported)).collect()
+        };
+        let pandas = stack("site-packages/pandas/__init__.py");
+        assert_eq!(of(&pandas), [(false, true, Some("pandas".to_owned()))]);
+        assert_eq!(of(&pandas[3..]), [(false, true, Some("pandas".to_owned()))]);
+        assert_eq!(of(&pandas[4..]), [(false, true, None)]);
+        assert_eq!(of(&pandas[6..]), [(false, false, None)]);
+        // A module of the user's own, the code of which is what imports.
+        let own = stack("tables.py");
+        let tables = |name: Option<&str>| (false, true, name.map(str::to_owned));
+        assert_eq!(of(&own[3..]), [tables(Some("tables")), tables(None)]);
+        // What a module calls that is the program computes.
+        let mut program = own[3..].to_vec();
+        program.insert(0, Frame { function: "work".into(), file: "tables.py".into(), line: 9 });
+        assert_eq!(of(&program)[2], (false, false, None));
+    }
+
+    #[test]
+    fn what_nobody_of_the_users_own_is_further_out_of_was_not_called_back() {
+        let stack = [("handle", "app.py"), ("call", "site-packages/server/loop.py")];
+        assert_eq!(back(&stack), told(&[("handle", false)]));
+    }
+}
