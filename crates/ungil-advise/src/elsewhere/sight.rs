@@ -97,9 +97,13 @@ impl<'a> Sight<'a> {
         Evidence::at(what, seen.off.total_s, Unit::Seconds, pointer)
     }
 
+    /// What all threads that are listed waited for the GIL.
+    pub fn waited_s(&self) -> f64 {
+        self.gil.threads.iter().map(|thread| thread.waited_s).sum()
+    }
+
     /// How busy the GIL was meanwhile.
     pub fn gil_evidence(&self) -> [Evidence; 2] {
-        let waited_s: f64 = self.gil.threads.iter().map(|thread| thread.waited_s).sum();
         let key = self.place.gil_key("contended_s");
         [
             Evidence::at(
@@ -108,7 +112,7 @@ impl<'a> Sight<'a> {
                 Unit::Seconds,
                 key,
             ),
-            Evidence::made("waits of all threads for it, summed", waited_s, Unit::Seconds),
+            Evidence::made("waits of all threads for it, summed", self.waited_s(), Unit::Seconds),
         ]
     }
 
