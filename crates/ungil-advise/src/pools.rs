@@ -9,8 +9,8 @@ struct Known {
     /// The file in which its threads begin, behind those of [`STARTERS`].
     begins_in: &'static str,
     names: Names,
-    /// Python that gives it `{n}` threads. Where the program was started by the command of its server,
-    /// it is that with its option, see [`Server::with_threads`].
+    /// Python that gives it `{n}` threads. Where the command of its server started the program, it is
+    /// that with its option, see [`Server::with_threads`].
     line: &'static str,
     /// Where that line has to be, or what else may be meant, if it is no call at the program's start.
     place: Option<&'static str>,

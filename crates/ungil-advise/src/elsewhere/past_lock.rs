@@ -1,6 +1,6 @@
-//! What threads did that had got past the line at which others wait for a lock, and what helps where
-//! it is known whose lock that is. No event tells who has a lock; but who is further in the same
-//! function, behind that line, most likely has it.
+//! What threads did that had got past the line at which others wait for a lock, and what helps
+//! where it is known whose lock that is. No event tells who has a lock; but who is further in the
+//! same function, behind that line, most likely has it.
 
 use super::sight::{Sight, Sum, doing, line};
 use crate::functions::{is_of, only_takes_lock, short};
@@ -12,8 +12,8 @@ const PART: f64 = 0.05;
 /// What took less than this part of them was not always seen.
 const MOST: f64 = 0.5;
 
-/// The function that takes the lock of a logging handler, as file and function, and what lets a single
-/// thread write what all have to say.
+/// The function that takes the lock of a logging handler, as file and function, and what lets a
+/// single thread write what all have to say.
 const LOGGING: (&str, &str) = ("logging/__init__.py", "handle");
 const QUEUE: &str = "import logging.handlers, queue\n\
     records = queue.SimpleQueue()\n\
@@ -35,8 +35,9 @@ pub fn code(wait: &OffGil) -> Option<&'static str> {
     taken_at(wait).filter(|frame| is_of(frame, LOGGING)).map(|_| QUEUE)
 }
 
-/// What threads did behind the line of `wait`, at which `threads` of them waited for `waited_s` in all.
-/// `None` if no look shows a thread there for long: while one is there, all others may wait for it.
+/// What threads did behind the line of `wait`, at which `threads` of them waited for `waited_s` in
+/// all. `None` if no look shows a thread there for long: while one is there, all others may wait for
+/// it.
 pub fn find<'a>(
     sight: &Sight<'a>,
     wait: &OffGil,

@@ -65,8 +65,8 @@ pub fn find(sight: &Sight) -> Option<Advice> {
         None => "from which line, because they are over before a stack can be read, and ",
     };
     let because = format!(
-        "each time that they woke up was counted, and most looks found these threads in a sleep or a \
-         wait of milliseconds; the trace does not show {unknown}whether they found something to do"
+        "each time that they woke up was counted, and most looks found these threads in a sleep or \
+         a wait of milliseconds; the trace does not show {unknown}whether they found something to do"
     );
     let told = Told {
         text,

@@ -255,7 +255,7 @@ impl<'a> Pool<'a> {
         )
     }
 
-    /// `the pool img`, by the names of its threads; where these say nothing, by what the threads are.
+    /// `the pool img`, by the names of its threads; where these say nothing, by what they are.
     fn name(&self, sight: &Sight) -> String {
         let thread = sight.thread(self.threads[0]);
         let number = thread.name.strip_prefix("Thread-");

@@ -24,6 +24,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let rests_on = "it assumes that all of these imports can be done before the threads start";
     let (gain, confidence) = ward.predicted_with_less_work(&tids, part, rests_on);
     let frame = function.frame.clone().unwrap_or_else(|| function.function.clone());
+    let place = match short(&frame).strip_prefix("<module> (") {
+        Some(place) => format!("at {}", place.trim_end_matches(')')),
+        None => format!("in {}", short(&frame)),
+    };
     let modules = outermost(&function.imported);
     let caused = scene.blame_share(culprits) * part;
     let mut evidence = ward.evidence();
@@ -37,10 +41,9 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         kind: Kind::EarlyImports,
         cause: None,
         text: format!(
-            "import {} before the threads start: imports in {} held the GIL during {} of the other \
+            "import {} before the threads start: imports {place} held the GIL during {} of the other \
              threads' waits{}{}",
             named(&modules),
-            short(&frame),
             words::percent(caused),
             scene.of_which(ward.report),
             becomes(gain.as_ref()),

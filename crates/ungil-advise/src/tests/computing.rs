@@ -54,6 +54,16 @@ fn code_of_a_package_is_told_by_the_line_of_the_users_own_that_called_it() {
 }
 
 #[test]
+fn what_a_package_calls_back_on_a_loop_leaves_it_with_the_function_that_called_the_package() {
+    let apply = "apply /x/site-packages/pandas/core/groupby/groupby.py";
+    let stack = ["summarise app.py", apply, "totals app.py", "handle app.py", BASE, "main app.py"];
+    let told = serves(55 * MS, 20, &[&stack]);
+    assert_eq!(first(&told).subject.function.as_deref(), Some("summarise (app.py:7)"));
+    let code = first(&told).action.code.as_deref().unwrap();
+    assert!(code.contains("(processes, totals, *arguments)"), "{code}");
+}
+
+#[test]
 fn of_several_functions_the_one_that_most_looks_found_is_told_and_how_many() {
     let handlers: [&[&str]; 3] =
         [&["rank app.py", BASE], &["split app.py", BASE], &["rank app.py", BASE]];

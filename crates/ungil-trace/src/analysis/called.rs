@@ -8,8 +8,8 @@ use crate::record::Frame;
 #[derive(Clone, Debug)]
 pub(super) struct Called<'a> {
     pub(super) frame: &'a Frame,
-    /// Whether it ran inside of a call that an outer function of the user's own had made to other code,
-    /// and that called back: it runs once for each row, say, and not once for each such call.
+    /// Whether it ran inside of a call that an outer function of the user's own had made to other
+    /// code, and that called back: it runs once for each row, say, and not once for each such call.
     pub(super) back: bool,
     /// Whether it imports, or is code of a module that is being imported.
     pub(super) imports: bool,
@@ -24,8 +24,8 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Packages that run what a program is made of: its requests, its tasks, its commands. What these call
-/// stands for itself, although a function of the program may have started them.
+/// Packages that run what a program is made of: its requests, its tasks, its commands. What these
+/// call stands for itself, although a function of the program may have started them.
 const RUNNERS: [&str; 55] = [
     "IPython",
     "_pytest",
@@ -102,8 +102,8 @@ const OWN_RUNNERS: [&str; 15] = [
     "/wsgiref/",
 ];
 
-/// The user's own functions on a stack, or on the inner part of one, outermost first; `frames` has the
-/// innermost frame first.
+/// The user's own functions on a stack, or on the inner part of one, outermost first; `frames` has
+/// the innermost frame first.
 pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
     let (mut path, mut back) = (Vec::new(), false);
     // Code that is not the user's, since the last function that is.
@@ -158,8 +158,8 @@ mod tests {
 
     const LIB: &str = "/usr/lib/python3.11";
 
-    /// Which of the user's own functions were called back, outermost first. Frames are innermost first;
-    /// those of a file without a folder are the user's.
+    /// Which of the user's own functions were called back, outermost first. Frames are innermost
+    /// first; those of a file without a folder are the user's.
     fn back(stack: &[(&str, &str)]) -> Vec<(String, bool)> {
         let frame = |&(function, file): &(&str, &str)| Frame {
             function: function.to_owned(),

@@ -16,8 +16,8 @@ pub struct HeldIn {
     pub waiters: u64,
     /// Looks that found it in this function itself, or in code that is not the user's.
     pub innermost: u64,
-    /// Looks that found this function inside of a call that an outer one of the user's own had made to
-    /// other code, and that called back.
+    /// Looks that found this function inside of a call that an outer one of the user's own had made
+    /// to other code, and that called back.
     pub called_back: u64,
     /// Looks that found it importing, or at the code of a module that was being imported.
     pub importing: u64,
@@ -57,15 +57,15 @@ pub struct ComputedIn {
     pub looks: u64,
     /// Looks that found it in this function itself, or in code that is not the user's.
     pub innermost: u64,
-    /// Looks that found this function inside of a call that an outer one of the user's own had made to
-    /// other code, and that called back.
+    /// Looks that found this function inside of a call that an outer one of the user's own had made
+    /// to other code, and that called back.
     pub called_back: u64,
     /// The line at which most of them did, as `function (file:line)`; `None` if none did.
     pub frame: Option<String>,
 }
 
 impl HeldIn {
-    /// Whether mostly other code called it, inside of a call by an outer function of the user's own.
+    /// Whether mostly other code called it, inside of a call by an outer function of the user's.
     pub fn is_called_back(&self) -> bool {
         2 * self.called_back > self.looks
     }
