@@ -14,6 +14,7 @@ const KINDS: Record<string, string> = {
   "switch-interval": "switch interval",
   "fewer-threads": "fewer threads",
   "fewer-collections": "less garbage collection",
+  "early-imports": "imports before threads",
   "to-a-process": "another process",
   "let-go": "release the GIL",
   "free-threaded": "free-threaded Python",

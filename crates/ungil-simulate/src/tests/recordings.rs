@@ -296,7 +296,7 @@ fn a_prediction_from_a_recording_that_the_simulation_misses_says_so() {
     assert_eq!(
         notes(600.0, 1_500.0),
         ["the simulation of the recorded rules has waits of 1.5 ms on average, and the recording \
-          600 us: rely on a real run, not on this prediction"]
+          600 µs: rely on a real run, not on this prediction"]
     );
     assert!(notes(600.0, 1_100.0).is_empty());
     assert!(notes(20.0, 90.0).is_empty(), "what two wake-ups take");
