@@ -22,6 +22,8 @@ const LIBRARIES_REST: u32 = 100;
 /// but not by less or more than this.
 const LIBRARIES_EVERY: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 
+/// Why there is no stack of a process that runs on while it is read.
+const TORN: &str = "its data changed while it was read";
 /// What py-spy has not found where there is no Python.
 const VERSION_SOUGHT: &str = "find python version";
 
@@ -169,7 +171,7 @@ where
     match silently(call) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(classify(pid, error.as_ref())),
-        Err(_) => Err(StackError::NotReady("its data changed while it was read".into())),
+        Err(_) => Err(StackError::NotReady(TORN.into())),
     }
 }
 
@@ -211,7 +213,8 @@ fn classify(pid: u32, error: &(dyn Error + Send + Sync + 'static)) -> StackError
             }
             // Also what /proc says of a thread that ends while its file is read.
             Some(libc::ESRCH) if !is_running(pid) => return StackError::Gone,
-            Some(libc::ESRCH) => return StackError::NotReady(said),
+            // What it points to is there no more, or one of its threads is not.
+            Some(libc::ESRCH | libc::EFAULT) => return StackError::NotReady(TORN.into()),
             _ => cause = error.source(),
         }
     }
@@ -253,7 +256,7 @@ mod tests {
         let errno = io::Error::from_raw_os_error;
         assert!(matches!(verdict(errno(libc::EPERM)), StackError::Forbidden(_)));
         assert!(matches!(verdict(errno(libc::EACCES)), StackError::Forbidden(_)));
-        let torn = StackError::NotReady("Failed to copy something".into());
+        let torn = StackError::NotReady(TORN.into());
         assert_eq!(verdict(errno(libc::EFAULT)), torn);
         // A thread has ended, and its process goes on.
         assert_eq!(verdict(errno(libc::ESRCH)), torn);
