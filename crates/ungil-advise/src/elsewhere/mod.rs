@@ -15,7 +15,7 @@ mod processes;
 mod calls;
 mod nothing;
 
-use crate::advice::{Advice, Cause, Unit};
+use crate::advice::{Advice, Unit};
 use calls::Call;
 pub use kernel::explains_most;
 pub use sight::Sight;
@@ -92,11 +92,8 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
     }
     for sight in sights().filter(|sight| gil_is_limit && sight.is_contended()) {
         let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
-        let locks = calls::find(&sight, &told, false).into_iter();
-        let is_lock = |it: &Call| it.advice.cause == Some(Cause::Lock);
-        calls.extend(
-            locks.filter(|it| is_lock(it) && took_s(&it.advice) > LOCKS * sight.waited_s()),
-        );
+        let locks = calls::at_users_locks(&sight, &told).into_iter();
+        calls.extend(locks.filter(|it| took_s(&it.advice) > LOCKS * sight.waited_s()));
     }
     // Threads that poll cost little.
     let comes_before = |it: &Call| !polls.is_empty() && it.takes_most;
