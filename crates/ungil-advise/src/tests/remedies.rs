@@ -534,7 +534,7 @@ fn advice_without_a_prediction_says_why_and_is_not_ranked_by_it() {
 }
 
 #[test]
-fn nothing_is_predicted_from_a_simulation_that_has_far_less_or_more_than_the_recorded_waits() {
+fn nothing_is_predicted_from_a_simulation_that_has_next_to_none_of_the_recorded_waits() {
     let Told { report, mut demands, .. } = Story::convoy().end(2_000 * MS);
     let mut advised = |times: f64| {
         let recorded = &mut demands[0].recorded.threads;
@@ -548,17 +548,15 @@ fn nothing_is_predicted_from_a_simulation_that_has_far_less_or_more_than_the_rec
     let of = |advised: &crate::Advised, kind| {
         advised.advice.iter().find(|it| it.kind == kind).cloned().unwrap()
     };
-    for times in [3.0, 1.0 / 6.0, 1.0 / 9.0] {
+    for times in [3.0, 1.0 / 6.0] {
         let near = of(&advised(times), Kind::Policy);
         assert!(near.gain.is_some() && near.confidence.level == Sure::Low, "{near:?}");
     }
-    for times in [6.0, 1.0 / 12.0] {
-        let far = advised(times);
-        assert!(far.advice.iter().all(|it| it.gain.is_none()), "{:?}", far.advice);
-        let because = of(&far, Kind::Policy).confidence.because;
-        let begins = "nothing is predicted: the simulation does not reproduce the recording: it";
-        assert!(because.starts_with(begins), "{because}");
-    }
+    let far = advised(6.0);
+    assert!(far.advice.iter().all(|it| it.gain.is_none()), "{:?}", far.advice);
+    let because = of(&far, Kind::Policy).confidence.because;
+    let begins = "nothing is predicted: the simulation does not reproduce the recording: it gives";
+    assert!(because.starts_with(begins), "{because}");
 }
 
 #[test]
