@@ -60,8 +60,7 @@ fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
             worst.is_some_and(elsewhere::explains_most)
         }
         // All that the loop has to do waits as long as it is blocked.
-        // And where a lock is told of beside a GIL, it took far longer.
-        Some(Cause::BlockedEventLoop | Cause::Lock) => takes_longer_than_waits(report, advice),
+        Some(Cause::BlockedEventLoop) => takes_longer_than_waits(report, advice),
         Some(Cause::ExhaustedPool) => {
             !is_about_contended_gil(report, advice) && takes_longer_than_waits(report, advice)
         }

@@ -2,7 +2,6 @@
 
 pub use ungil_trace::analysis::words::short;
 use ungil_trace::origin::{Origin, file_of};
-use ungil_trace::report::OffGil;
 
 /// Whether a frame, `Class.function (folder/file:line)`, is in a file of this name, in any folder.
 pub fn is_in(frame: &str, file: &str) -> bool {
@@ -41,15 +40,4 @@ pub fn is_packages(frame: &str) -> bool {
 pub fn only_takes_lock(frame: &str) -> bool {
     let name = frame.split(" (").next().and_then(|name| name.rsplit('.').next());
     matches!(name, Some("acquire" | "__enter__"))
-}
-
-/// Whether it is a lock that the user's own code takes. Packages wait by locks for what comes next: a
-/// message, a result, something to do.
-pub fn is_users_lock(off: &OffGil) -> bool {
-    let Some(user) = &off.user_frame else { return false };
-    match &off.stack[..] {
-        [innermost, ..] if innermost == user => true,
-        [innermost, caller, ..] => caller == user && only_takes_lock(innermost),
-        _ => false,
-    }
 }

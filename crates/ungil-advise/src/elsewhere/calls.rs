@@ -3,7 +3,6 @@
 use super::past_lock::{self, Past};
 use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line, sleeps};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use crate::functions::is_users_lock;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, ThreadReport, What};
 
@@ -39,18 +38,13 @@ pub struct Call {
 /// `told` are lines of which was told already. `has_children` says that the process has started others
 /// that compute: to wait for a process is to wait for those then.
 pub fn find(sight: &Sight, told: &[String], has_children: bool) -> Vec<Call> {
-    lines(sight, told, has_children, |seen| !keeps_house(sight, sight.thread(seen.thread)))
-}
-
-/// The same of locks that the user's own code takes. Packages wait by locks for what comes next.
-pub fn at_users_locks(sight: &Sight, told: &[String]) -> Vec<Call> {
-    lines(sight, told, false, |seen| seen.off.what == What::Lock && is_users_lock(seen.off))
+    lines(sight, told, has_children, |thread| !keeps_house(sight, thread))
 }
 
 /// The same of threads with which packages keep house. Nobody waits for these; but a program may be
 /// run by a package alone, or work in a package's thread.
 pub fn of_housekeepers(sight: &Sight, has_children: bool) -> Vec<Call> {
-    lines(sight, &[], has_children, |seen| keeps_house(sight, sight.thread(seen.thread)))
+    lines(sight, &[], has_children, |thread| keeps_house(sight, thread))
 }
 
 /// Whether a thread is one of a package that only sleeps, and looks now and then whether there is
@@ -76,11 +70,12 @@ fn lines<'a>(
     sight: &Sight<'a>,
     told: &[String],
     has_children: bool,
-    is_meant: impl Fn(&Seen) -> bool,
+    is_meant: impl Fn(&ThreadReport) -> bool,
 ) -> Vec<Call> {
+    let meant: Vec<bool> = sight.gil.threads.iter().map(is_meant).collect();
     let rest_ms = REST * sight.busy_s() * 1e3;
     let mut lines: Vec<Line<'a>> = Vec::new();
-    for seen in sight.seen().filter(is_meant) {
+    for seen in sight.seen().filter(|seen| meant[seen.thread]) {
         let Some((cause, frame)) = cause_of(seen.off.what).zip(line(seen.off)) else { continue };
         if told.contains(frame) || (cause == Cause::Process && has_children) {
             continue;

@@ -23,9 +23,6 @@ use ungil_trace::report::Report;
 
 /// Causes told at most.
 const TOLD: usize = 3;
-/// Waits for a lock that took so many times as long as those for a contended GIL are what to end first:
-/// who has the lock may wait for the GIL meanwhile.
-const LOCKS: f64 = 2.0;
 
 /// What threads did instead of running, worst first. `gil_is_limit` says whether the GIL is what to
 /// look at first; otherwise there is always something to say.
@@ -89,11 +86,6 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
             let of = |sight: Sight| calls::of_housekeepers(&sight, has_children(&sight));
             calls.extend(sights().flat_map(of));
         }
-    }
-    for sight in sights().filter(|sight| gil_is_limit && sight.is_contended()) {
-        let told: Vec<_> = found.iter().filter_map(|it| it.subject.function.clone()).collect();
-        let locks = calls::at_users_locks(&sight, &told).into_iter();
-        calls.extend(locks.filter(|it| took_s(&it.advice) > LOCKS * sight.waited_s()));
     }
     // Threads that poll cost little.
     let comes_before = |it: &Call| !polls.is_empty() && it.takes_most;

@@ -3,11 +3,11 @@
 use super::Ward;
 use super::fewer_collections::is_about_collections;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
-use crate::functions::{is_users_lock, short};
+use crate::functions::{only_takes_lock, short};
 use crate::scene::Scene;
 use ungil_simulate::{Gil, Rules};
 use ungil_trace::analysis::words;
-use ungil_trace::report::{Processors, What};
+use ungil_trace::report::{OffGil, Processors, What};
 
 /// A lock that fewer looks have found may be one that a thread waits for once.
 const LEAST_LOOKS: u64 = 3;
@@ -75,6 +75,17 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         evidence,
         same_as: None,
     })
+}
+
+/// Whether it is a lock that the user's own code takes. Packages wait by locks for what comes next: a
+/// message, a result, something to do.
+fn is_users_lock(off: &OffGil) -> bool {
+    let Some(user) = &off.user_frame else { return false };
+    match &off.stack[..] {
+        [innermost, ..] if innermost == user => true,
+        [innermost, caller, ..] => caller == user && only_takes_lock(innermost),
+        _ => false,
+    }
 }
 
 /// What a prediction without a GIL takes for granted of processors: it leaves out waits for them.

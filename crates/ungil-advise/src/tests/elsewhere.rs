@@ -53,18 +53,13 @@ fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
 
 /// A convoy of 2 s, after whose end other threads sleep here so often for 150 ms each.
 fn convoy_and(threads: &[&'static str], innermost: &str, outermost: &str, looks: u64) -> Told {
-    convoy_and_call(threads, "clock_nanosleep", &[innermost, outermost], looks)
-}
-
-/// The same in any call.
-fn convoy_and_call(threads: &[&'static str], call: &str, stack: &[&str], looks: u64) -> Told {
     let mut story = Story::convoy_of(threads);
     for thread in (2..).take(threads.len()) {
         for round in 0..looks {
             let at_ns = (2_010 + 151 * round) * MS;
             story.acquire(at_ns, thread);
             story.release(at_ns + MS / 2, thread);
-            story.off(at_ns + 75 * MS, thread, (call, ""), stack);
+            story.off(at_ns + 75 * MS, thread, ("clock_nanosleep", ""), &[innermost, outermost]);
         }
         story.acquire((2_010 + 151 * looks) * MS, thread);
         story.release((2_010 + 151 * looks) * MS + 10, thread);
@@ -81,21 +76,6 @@ fn a_call_that_blocks_a_loop_comes_first_only_if_that_takes_longer_than_threads_
     };
     assert_eq!(cause(3), None, "0.45 s of 1 s");
     assert_eq!(cause(10), Some(Cause::BlockedEventLoop));
-}
-
-#[test]
-fn a_lock_is_told_of_beside_a_contended_gil_only_if_its_waits_are_far_longer() {
-    let told = |looks| convoy_and_call(&["a", "b"], "futex", &["price app.py"], looks);
-    let far_longer = told(8);
-    assert_eq!(first(&far_longer).cause, Some(Cause::Lock), "{:?}", texts(&far_longer));
-    assert!(first(&far_longer).text.starts_with("it is not only the GIL: 2 threads waited for a"));
-    assert!(far_longer.kinds().contains(&Kind::Policy));
-    // By others than the user's own code waits for what comes next.
-    let frames = ["get_next_frame /x/site-packages/websockets/sync/messages.py", "chat app.py"];
-    let of_package = convoy_and_call(&["a", "b"], "futex", &frames, 8);
-    for told in [told(5), of_package] {
-        assert!(told.advised.advice.iter().all(|it| it.cause != Some(Cause::Lock)));
-    }
 }
 
 #[test]
