@@ -28,9 +28,12 @@ const FILES: [&str; 8] = [
 
 /// Whether a frame is of what runs a loop.
 pub fn runs_loop(frame: &str) -> bool {
-    FILES.iter().any(|file| is_in(frame, file))
-        || frame.contains("/uvloop/")
-        || frame.contains("(<event loop in native code>")
+    FILES.iter().any(|file| is_in(frame, file)) || frame.contains("/uvloop/") || is_native(frame)
+}
+
+/// Whether a frame stands for a loop in native code, of which only its sleeps tell.
+pub fn is_native(frame: &str) -> bool {
+    frame.contains("(<event loop in native code>")
 }
 
 /// What the threads are called in which a loop runs the functions that it is given.

@@ -6,8 +6,8 @@
 //! way out needs the frame pointer of a thread that waits in the kernel, which `/proc` does not tell.
 //! A stack also has words that earlier calls have left. So a way counts only if it leads to Python by a
 //! function that Python can call. A call that names another function than the one that was reached
-//! counts only if no other word before a frame of the interpreter leads there: that function may have
-//! jumped on.
+//! counts only if nothing else leads to Python; for code that was made while the program ran, if no word
+//! before a frame of the interpreter does: that function may have jumped on.
 
 use framehop::{FrameAddress, Unwinder};
 use ungil_attach::memory::Memory;
@@ -124,6 +124,7 @@ impl Walk<'_> {
         functions: &mut Vec<Function>,
         searches: usize,
     ) -> Option<String> {
+        let is_made = self.modules.at(self.memory, inner).is_none();
         let mut others = Vec::new();
         for place in (0..SEARCHED_WORDS).map(|index| sp.wrapping_add(8 * index)) {
             let Some(ip) = self.stack.word(place) else { break };
@@ -140,14 +141,15 @@ impl Walk<'_> {
             }
             match self.try_from((place, ip), fp, functions, searches)? {
                 Trial::Callee(interpreter) => return Some(interpreter),
-                // What called the function is nearer, if that is a frame.
-                Trial::Python => {
+                // What called the function is nearer, if that is a frame. Which calls may lead to code
+                // that was made while the program ran, nothing tells.
+                Trial::Python if is_made => {
                     let all = self.try_all(&mut others, fp, functions, searches)?;
                     if let Trial::Callee(interpreter) = all {
                         return Some(interpreter);
                     }
                 }
-                Trial::Nothing => {}
+                Trial::Python | Trial::Nothing => {}
             }
         }
         match self.try_all(&mut others, fp, functions, searches)? {

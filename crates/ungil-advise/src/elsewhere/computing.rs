@@ -5,7 +5,7 @@ use super::event_loop::{LEAST_LOOKS, LEAST_S, PART, SLOW_MS};
 use super::sight::{Sight, Told};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{callable, short};
-use crate::loops::{InProcess, Library, Work};
+use crate::loops::{InProcess, Library, Work, is_native};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{ComputedIn, EventLoop};
 
@@ -95,7 +95,11 @@ fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -
         text: format!("computing blocks the event loop of thread {name}: {found}"),
         frame: Some(line.clone()),
         code: code(it),
-        sure: if is_most && it.looks >= SURE_LOOKS { Sure::High } else { Sure::Medium },
+        sure: if is_most && it.looks >= SURE_LOOKS && !is_native(&it.by) {
+            Sure::High
+        } else {
+            Sure::Medium
+        },
         because: format!(
             "the events tell how long each hold was, and {} found the thread in a callback of its \
              loop, {} of them in this function",

@@ -3,7 +3,7 @@
 use super::sight::{Sight, Sum, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
 use crate::functions::{callable, is_users, short};
-use crate::loops::{Library, Work, runs_loop};
+use crate::loops::{Library, Work, is_native, runs_loop};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
 
@@ -74,7 +74,8 @@ impl Line<'_> {
             text,
             frame: Some(frame.clone()),
             code: Some(code(off)),
-            sure: Sure::High,
+            // Nothing tells what such a loop calls from what its line calls once it is over.
+            sure: if off.stack.iter().any(|frame| is_native(frame)) { Sure::Medium } else { Sure::High },
             because: format!(
                 "in these gaps, looks found the thread in {}, which the loop's own code had called",
                 short(frame)

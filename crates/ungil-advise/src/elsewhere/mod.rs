@@ -65,8 +65,8 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
         let of_threads: Vec<_> = pool::find(&sight).into_iter().filter(is_new).collect();
         found.extend(connections);
         found.extend(of_threads);
-        polls.extend(polling::find(&sight));
         polls.extend(short_threads::find(&sight));
+        polls.extend(polling::find(&sight));
     }
     let working = |advice| Call { advice, takes_most: false, rests: false };
     let mut calls: Vec<Call> = Vec::new();

@@ -12,17 +12,23 @@ const PER_S: f64 = 100.0;
 /// and work for no longer than this on average: to start a thread, to wait until it runs and to end it
 /// takes about as much (`bench/starts.py` and others measure tens of microseconds).
 const WORK_S: f64 = 100e-6;
-/// Those that live longer have other reasons to be there.
-const LIFE_S: f64 = 0.05;
+/// Those that live longer are there to wait, and half of them may.
+const LIFE_S: f64 = 0.01;
+const SHORT: f64 = 0.5;
 
 /// That the threads of a process are too many for what they do.
 pub fn find(sight: &Sight) -> Option<Advice> {
     let places = 0..sight.gil.threads.len();
-    let is_short = |place: &usize| {
+    let has_ended = |place: &usize| {
         let thread = sight.thread(*place);
-        !thread.main && thread.ended_s.is_some() && sight.life_s(thread) <= LIFE_S
+        !thread.main && thread.ended_s.is_some()
     };
-    let listed: Vec<usize> = places.filter(is_short).collect();
+    let ended: Vec<usize> = places.filter(has_ended).collect();
+    let is_short = |place: &usize| sight.life_s(sight.thread(*place)) <= LIFE_S;
+    let listed: Vec<usize> = ended.iter().copied().filter(is_short).collect();
+    if (listed.len() as f64) < SHORT * ended.len() as f64 {
+        return None;
+    }
     let others = sight.gil.others.unwrap_or_default();
     let number = listed.len() as u64 + others.threads;
     let sum = |of: fn(&ThreadReport) -> f64| -> f64 {

@@ -55,6 +55,12 @@ pub(super) fn are_much_work(ward: &Ward) -> bool {
     Collections::of(ward).is_some_and(|it| it.kept >= MUCH)
 }
 
+/// Whether collections are what others wait for, or most of the work: another process has other objects,
+/// and a free-threaded build stops all threads for a collection.
+pub(super) fn are_what_to_end(ward: &Ward) -> bool {
+    is_about_collections(ward.scene.finding.1) || are_much_work(ward)
+}
+
 /// The collections that kept a GIL.
 struct Collections<'a> {
     finding: &'a Finding,
@@ -81,9 +87,8 @@ impl<'a> Collections<'a> {
     }
 }
 
-/// Whether it is the garbage collector for which threads wait. Another process has other objects,
-/// and a free-threaded build stops all threads for it.
-pub(super) fn is_about_collections(finding: &Finding) -> bool {
+/// Whether it is the garbage collector for which threads wait.
+fn is_about_collections(finding: &Finding) -> bool {
     match &finding.evidence {
         Found::NativeHold { native: Some(native), .. } => native.is_collection(),
         _ => false,

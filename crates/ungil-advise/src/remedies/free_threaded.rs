@@ -1,7 +1,7 @@
 //! A free-threaded build of Python.
 
 use super::Ward;
-use super::fewer_collections::is_about_collections;
+use super::fewer_collections::are_what_to_end;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{only_takes_lock, short};
 use crate::scene::Scene;
@@ -16,7 +16,7 @@ const PYTHON: &str = "python3.14t";
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
-    if scene.process.free_threaded.is_some() || is_about_collections(ward.scene.finding.1) {
+    if scene.process.free_threaded.is_some() || are_what_to_end(ward) {
         return None;
     }
     let rests_on = format!(

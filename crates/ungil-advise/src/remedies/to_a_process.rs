@@ -1,6 +1,6 @@
 //! The function for which others wait, in a process of its own.
 
-use super::fewer_collections::is_about_collections;
+use super::fewer_collections::are_what_to_end;
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{callable, short};
@@ -14,7 +14,7 @@ use ungil_trace::analysis::{Held, movable, words};
 const ALL: f64 = 0.8;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
-    if is_about_collections(ward.scene.finding.1) {
+    if are_what_to_end(ward) {
         return None;
     }
     let scene = &ward.scene;

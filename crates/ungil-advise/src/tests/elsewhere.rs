@@ -118,6 +118,25 @@ fn what_to_await_instead_is_of_the_library_that_the_loop_is_of() {
 }
 
 #[test]
+fn of_a_loop_in_native_code_it_is_less_sure_that_it_was_blocked() {
+    let sure = |runs: &str| {
+        let mut story = Story::of(&["MainThread"]);
+        off(
+            &mut story,
+            0,
+            150 * MS,
+            ("recvfrom", "socket"),
+            &["fetch app.py", runs, "main app.py"],
+        );
+        let told = story.end(1_600 * MS);
+        assert_eq!(first(&told).cause, Some(Cause::BlockedEventLoop), "{:?}", texts(&told));
+        first(&told).confidence.level
+    };
+    assert_eq!(sure(BASE), Sure::High);
+    assert_eq!(sure("run_forever <event loop in native code>"), Sure::Medium);
+}
+
+#[test]
 fn the_users_own_function_that_blocks_is_what_goes_to_a_thread() {
     let code = |stack: &[&str]| {
         let mut story = Story::of(&["MainThread"]);

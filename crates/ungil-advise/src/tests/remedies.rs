@@ -470,7 +470,8 @@ fn collections_are_told_of_where_it_is_costlier_that_threads_are_late_behind_the
     let of_waits = told.report.findings.iter().find(|it| crate::scene::is_about_waits(it)).unwrap();
     assert!(matches!(of_waits.evidence, Evidence::Convoy { .. }), "{of_waits:?}");
     assert!(told.kinds().contains(&Kind::FewerCollections), "{:?}", told.kinds());
-    assert!(told.kinds().contains(&Kind::ToAProcess), "{:?}", told.kinds());
+    // Another process would collect its own objects.
+    assert!(told.of(Kind::ToAProcess).is_none(), "{:?}", told.kinds());
 }
 
 /// A thread that always keeps the GIL for 200 ms, in so many of ten holds to collect garbage.

@@ -26,13 +26,16 @@ impl<'a> Called<'a> {
 
 /// Packages that run what a program is made of: its requests, its tasks, its commands. What these
 /// call stands for itself, although a function of the program may have started them.
-const RUNNERS: [&str; 55] = [
+const RUNNERS: [&str; 73] = [
     "IPython",
+    "Pyro5",
     "_pytest",
+    "aiogram",
     "aiohttp",
     "anyio",
     "apscheduler",
     "billiard",
+    "blinker",
     "bottle",
     "celery",
     "cheroot",
@@ -43,6 +46,7 @@ const RUNNERS: [&str; 55] = [
     "discord",
     "django",
     "dramatiq",
+    "engineio",
     "eventlet",
     "falcon",
     "fastapi",
@@ -55,36 +59,50 @@ const RUNNERS: [&str; 55] = [
     "gunicorn",
     "huey",
     "hypercorn",
+    "hypothesis",
     "ipykernel",
     "kombu",
     "litestar",
     "locust",
+    "luigi",
     "nicegui",
+    "nornir",
     "paho",
     "pika",
     "pluggy",
+    "prefect",
     "prompt_toolkit",
+    "pyftpdlib",
+    "pymodbus",
     "pyramid",
     "quart",
+    "rpyc",
     "rq",
     "sanic",
     "schedule",
     "scrapy",
+    "slack_bolt",
+    "socketio",
     "starlette",
     "streamlit",
+    "telegram",
     "textual",
     "tornado",
     "trio",
     "twisted",
     "typer",
+    "ungil",
     "uvicorn",
     "uvloop",
     "waitress",
+    "watchdog",
+    "websocket",
+    "websockets",
     "werkzeug",
     "zmq",
 ];
 /// The same in Python's own library, as files and folders.
-const OWN_RUNNERS: [&str; 15] = [
+const OWN_RUNNERS: [&str; 16] = [
     "/asyncio/",
     "/asyncore.py",
     "/cmd.py",
@@ -100,39 +118,90 @@ const OWN_RUNNERS: [&str; 15] = [
     "/tkinter/",
     "/unittest/",
     "/wsgiref/",
+    "/xmlrpc/server.py",
 ];
+
+/// What the function is called by which a decorator replaces another one: who calls that calls the
+/// other one, and few frames are between.
+const DECORATES: [&str; 6] = ["wrap", "inner", "decorat", "call__", "fun", "new_func"];
+const FEW: usize = 3;
 
 /// The user's own functions on a stack, or on the inner part of one, outermost first; `frames` has
 /// the innermost frame first.
 pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
     let (mut path, mut back) = (Vec::new(), false);
-    // Code that is not the user's, since the last function that is.
-    let (mut others, mut runner) = (false, false);
+    let (mut between, mut passed) = (Between::default(), Vec::new());
     for (place, frame) in frames.iter().enumerate().rev() {
         if !users.has(frame) {
-            others |= !is_import(frame);
-            runner |= runs_programs(frame);
+            between.add(frame, &mut passed);
             continue;
         }
-        if others && !path.is_empty() {
-            back = !runner;
+        if !path.is_empty() {
+            back = is_special(frame) || between.calls_back().unwrap_or(back);
         }
         let is_module = frame.function == "<module>" && frames[place..].iter().any(is_import);
         let inner = &frames[..place];
         path.push(Called {
             frame,
             back,
-            imports: is_module || inner.iter().any(is_import),
+            imports: (is_module || inner.iter().any(is_import)) && !frames.iter().any(is_reload),
             imported: imported(inner),
         });
-        (others, runner) = (false, false);
+        between = Between::default();
     }
     path
+}
+
+/// Whether native code of Python calls it for what looks like something else: `__getattr__`, `__eq__`.
+/// No frame is between.
+fn is_special(frame: &Frame) -> bool {
+    let name = frame.function.rsplit('.').next().unwrap_or_default();
+    name.starts_with("__") && name.ends_with("__") && !matches!(name, "__call__" | "__init__")
+}
+
+/// Code that is not the user's, between two functions that are.
+#[derive(Default)]
+struct Between<'a> {
+    /// What the outer one calls.
+    called: Option<&'a Frame>,
+    frames: usize,
+    /// Whether it runs what a program is made of, and was not further out already: a server may call a
+    /// handler, and that a function of the server's package.
+    runs: bool,
+}
+
+impl<'a> Between<'a> {
+    fn add(&mut self, frame: &'a Frame, passed: &mut Vec<&'a str>) {
+        if !is_import(frame) {
+            self.called = self.called.or(Some(frame));
+            self.frames += 1;
+        }
+        if let Some(runner) = runner(frame)
+            && !passed.contains(&runner)
+        {
+            self.runs = true;
+            passed.push(runner);
+        }
+    }
+
+    /// Whether it calls back; `None` if it is nothing but what decorates the inner one.
+    fn calls_back(&self) -> Option<bool> {
+        let called = self.called?;
+        let name = called.function.rsplit('.').next().unwrap_or_default();
+        let name = name.trim_start_matches('_');
+        let decorates = self.frames <= FEW && DECORATES.iter().any(|it| name.starts_with(it));
+        (self.runs || !decorates).then_some(!self.runs)
+    }
 }
 
 /// Whether a frame is of what imports modules.
 pub(super) fn is_import(frame: &Frame) -> bool {
     frame.file.starts_with("<frozen importlib._bootstrap")
+}
+
+/// Whether a frame is of what imports a module that has been imported, to have it changed.
+fn is_reload(frame: &Frame) -> bool {
+    frame.function == "reload" && frame.file.ends_with("/importlib/__init__.py")
 }
 
 /// The module that is imported on this inner part of a stack: the first one, and not those that it
@@ -143,12 +212,12 @@ fn imported(frames: &[Frame]) -> Option<String> {
     if module.function == "<module>" { module_in(&module.file) } else { None }
 }
 
-/// Whether a frame is of code that runs what a program is made of.
-fn runs_programs(frame: &Frame) -> bool {
+/// What of Python or of which package runs what a program is made of, if a frame is of that.
+fn runner(frame: &Frame) -> Option<&str> {
     match frame.origin() {
-        Origin::Python => OWN_RUNNERS.iter().any(|it| frame.file.contains(it)),
-        Origin::Package(name) => RUNNERS.contains(&name),
-        Origin::User => false,
+        Origin::Python => OWN_RUNNERS.into_iter().find(|it| frame.file.contains(it)),
+        Origin::Package(name) => RUNNERS.into_iter().find(|it| *it == name),
+        Origin::User => None,
     }
 }
 
@@ -213,6 +282,47 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_calls_back_inside_of_its_handler_runs_inside_of_that() {
+        let stack = [
+            ("default", "app.py"),
+            ("encode", "json/encoder.py"),
+            ("jsonify", "site-packages/flask/json/__init__.py"),
+            ("view", "app.py"),
+            ("dispatch_request", "site-packages/flask/app.py"),
+            ("main", "app.py"),
+        ];
+        let inside = [("main", false), ("view", false), ("default", true)];
+        assert_eq!(back(&stack), told(&inside));
+    }
+
+    #[test]
+    fn what_decorates_a_function_calls_nothing_back_and_special_methods_are() {
+        let tenacity = "site-packages/tenacity/__init__.py";
+        let retried = [
+            ("fetch", "app.py"),
+            ("Retrying.__call__", tenacity),
+            ("BaseRetrying.wraps.<locals>.wrapped_f", tenacity),
+            ("work", "app.py"),
+        ];
+        assert_eq!(back(&retried), told(&[("work", false), ("fetch", false)]));
+        let timed = [("load", "app.py"), ("inner", "./contextlib.py"), ("work", "app.py")];
+        assert_eq!(back(&timed), told(&[("work", false), ("load", false)]));
+        let got = [("Proxy.__getattr__", "app.py"), ("work", "app.py")];
+        assert_eq!(back(&got), told(&[("work", false), ("Proxy.__getattr__", true)]));
+        // A method of a package may be decorated, too.
+        let pandas = "site-packages/pandas/core/frame.py";
+        let rows = [
+            ("each", "app.py"),
+            ("apply_standard", "site-packages/pandas/core/apply.py"),
+            ("apply", "site-packages/pandas/core/apply.py"),
+            ("apply", pandas),
+            ("wrapper", "site-packages/pandas/util/_decorators.py"),
+            ("work", "app.py"),
+        ];
+        assert_eq!(back(&rows), told(&[("work", false), ("each", true)]));
+    }
+
+    #[test]
     fn what_imports_is_told_with_the_module_that_is_imported_first() {
         let stack = |module: &str| {
             let frames = [
@@ -242,6 +352,14 @@ mod tests {
         assert_eq!(of(&pandas[3..]), [(false, true, Some("pandas".to_owned()))]);
         assert_eq!(of(&pandas[4..]), [(false, true, None)]);
         assert_eq!(of(&pandas[6..]), [(false, false, None)]);
+        // What is imported again was imported before.
+        let mut again = pandas.to_vec();
+        again[6] = Frame {
+            function: "reload".into(),
+            file: format!("{LIB}/importlib/__init__.py"),
+            line: 7,
+        };
+        assert!(!of(&again)[0].1);
         // A module of the user's own, the code of which is what imports.
         let own = stack("tables.py");
         let tables = |name: Option<&str>| (false, true, name.map(str::to_owned));

@@ -70,9 +70,9 @@ impl HeldIn {
         2 * self.called_back > self.looks
     }
 
-    /// Whether it mostly imports.
+    /// Whether it mostly imports modules that are known.
     pub fn is_importing(&self) -> bool {
-        2 * self.importing > self.looks
+        2 * self.importing > self.looks && !self.imported.is_empty()
     }
 }
 
