@@ -1,6 +1,7 @@
 //! How the functions of the user's own that are on a stack came to run: called by one another, or
 //! called back by code that one of them had called.
 
+use super::known_functions::name;
 use crate::origin::{Origin, Users, module_in};
 use crate::record::Frame;
 
@@ -137,7 +138,7 @@ pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
             continue;
         }
         if !path.is_empty() {
-            back = is_special(frame) || between.calls_back().unwrap_or(back);
+            back = is_special(frame) || between.calls_back(frame).unwrap_or(back);
         }
         let is_module = frame.function == "<module>" && frames[place..].iter().any(is_import);
         let inner = &frames[..place];
@@ -155,7 +156,7 @@ pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
 /// Whether native code of Python calls it for what looks like something else: `__getattr__`, `__eq__`.
 /// No frame is between.
 fn is_special(frame: &Frame) -> bool {
-    let name = frame.function.rsplit('.').next().unwrap_or_default();
+    let name = name(frame);
     name.starts_with("__") && name.ends_with("__") && !matches!(name, "__call__" | "__init__")
 }
 
@@ -185,11 +186,11 @@ impl<'a> Between<'a> {
     }
 
     /// Whether it calls back; `None` if it is nothing but what decorates the inner one.
-    fn calls_back(&self) -> Option<bool> {
-        let called = self.called?;
-        let name = called.function.rsplit('.').next().unwrap_or_default();
-        let name = name.trim_start_matches('_');
-        let decorates = self.frames <= FEW && DECORATES.iter().any(|it| name.starts_with(it));
+    fn calls_back(&self, inner: &Frame) -> Option<bool> {
+        let called = name(self.called?);
+        let is_named_so =
+            || DECORATES.iter().any(|it| called.trim_start_matches('_').starts_with(it));
+        let decorates = self.frames <= FEW && (called == name(inner) || is_named_so());
         (self.runs || !decorates).then_some(!self.runs)
     }
 }
@@ -307,6 +308,13 @@ mod tests {
         assert_eq!(back(&retried), told(&[("work", false), ("fetch", false)]));
         let timed = [("load", "app.py"), ("inner", "./contextlib.py"), ("work", "app.py")];
         assert_eq!(back(&timed), told(&[("work", false), ("load", false)]));
+        let made = [
+            ("load", "app.py"),
+            ("Timer.wrapped", "site-packages/prometheus_client/context_managers.py"),
+            ("load", "site-packages/decorator.py"),
+            ("work", "app.py"),
+        ];
+        assert_eq!(back(&made), told(&[("work", false), ("load", false)]));
         let got = [("Proxy.__getattr__", "app.py"), ("work", "app.py")];
         assert_eq!(back(&got), told(&[("work", false), ("Proxy.__getattr__", true)]));
         // A method of a package may be decorated, too.
