@@ -2,6 +2,7 @@
 //! thread or process, so that the loop goes on meanwhile.
 
 use crate::functions::is_in;
+use ungil_trace::analysis::NATIVE_LOOP;
 use ungil_trace::report::ThreadReport;
 
 /// A library that runs event loops. gevent is none of these: how to wait in a greenlet depends on what
@@ -33,7 +34,8 @@ pub fn runs_loop(frame: &str) -> bool {
 
 /// Whether a frame stands for a loop in native code, of which only its sleeps tell.
 pub fn is_native(frame: &str) -> bool {
-    frame.contains("(<event loop in native code>")
+    // It has no line.
+    frame.contains(NATIVE_LOOP.0)
 }
 
 /// What the threads are called in which a loop runs the functions that it is given.

@@ -57,14 +57,11 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
         of_loops.sort_by(|a, b| took_s(b).total_cmp(&took_s(a)));
         found.extend(of_loops);
         let connections = connections::find(&sight);
-        let is_new = |pool: &Advice| {
-            // More threads would wait for the same connections.
-            let place = |advice: &Advice| advice.subject.function.clone();
-            connections.as_ref().is_none_or(|it| place(it) != place(pool))
-        };
-        let of_threads: Vec<_> = pool::find(&sight).into_iter().filter(is_new).collect();
+        let told = connections.as_ref().and_then(|it| it.subject.function.clone());
         found.extend(connections);
-        found.extend(of_threads);
+        // More threads would wait for the same connections.
+        let is_new = |it: &Advice| told.is_none() || it.subject.function != told;
+        found.extend(pool::find(&sight).into_iter().filter(is_new));
         polls.extend(short_threads::find(&sight));
         polls.extend(polling::find(&sight));
     }

@@ -3,6 +3,7 @@
 use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::short;
+use std::iter::repeat;
 use ungil_trace::analysis::{movable, words};
 
 /// Modules that the sentence names, and lines of code at most.
@@ -70,7 +71,6 @@ fn outermost(modules: &[String]) -> Vec<String> {
 /// `pandas, scrapy and 4 more`.
 fn named(modules: &[String]) -> String {
     match modules {
-        [] => "what they need".to_owned(),
         few if few.len() <= NAMED => words::list(few),
         many => {
             let more = format!("{} more", many.len() - NAMED + 1);
@@ -81,11 +81,7 @@ fn named(modules: &[String]) -> String {
 
 fn code(modules: &[String]) -> String {
     let comment = "  # at the top of the program, before its threads start";
-    match modules {
-        [] => format!("import ...{comment}"),
-        [first, others @ ..] => {
-            let others = others.iter().take(LINES - 1).map(|module| format!("\nimport {module}"));
-            format!("import {first}{comment}{}", others.collect::<String>())
-        }
-    }
+    let lines = modules.iter().take(LINES).zip([comment].into_iter().chain(repeat("")));
+    let lines: Vec<_> = lines.map(|(module, end)| format!("import {module}{end}")).collect();
+    lines.join("\n")
 }

@@ -21,10 +21,11 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let becomes = becomes(gain.as_ref());
     let mut subject = scene.subject(&culprits);
     subject.function = user_frame.clone().or_else(|| frame.clone());
-    let of_work = match culprits[..] {
-        _ if kept < MUCH => String::new(),
-        [_] => format!(", {} of the time that its thread ran with it", words::percent(kept)),
-        _ => format!(", {} of the time that its threads ran with it", words::percent(kept)),
+    let of_work = if kept < MUCH {
+        String::new()
+    } else {
+        let threads = if culprits.len() == 1 { "thread" } else { "threads" };
+        format!(", {} of the time that its {threads} ran with it", words::percent(kept))
     };
     Some(Advice {
         kind: Kind::FewerCollections,

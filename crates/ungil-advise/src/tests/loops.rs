@@ -2,6 +2,7 @@
 
 use super::story::{MS, Story};
 use crate::Kind;
+use crate::loops::{is_native, runs_loop};
 
 /// A thread that waits for the GIL now and then and was seen in this loop, beside one that computes.
 fn beside_a_loop(loop_frame: &str, worker: &'static str, stack: &[&str]) -> String {
@@ -57,4 +58,11 @@ fn what_a_thread_computes_on_its_own_loop_may_be_a_coroutine() {
     let lines = "run_in_executor(processes, export, *arguments)\n\
                  # if export is async: what computes in it\n# what both";
     assert!(code.contains(lines), "{code}");
+}
+
+#[test]
+fn a_loop_in_native_code_runs_a_loop_by_its_frame_which_has_no_line() {
+    let frame = "run_forever (<event loop in native code>)";
+    assert!(runs_loop(frame) && is_native(frame));
+    assert!(!is_native("run_forever (/usr/lib/python3.11/asyncio/base_events.py)"));
 }

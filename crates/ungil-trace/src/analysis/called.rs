@@ -132,6 +132,10 @@ const FEW: usize = 3;
 pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
     let (mut path, mut back) = (Vec::new(), false);
     let (mut between, mut passed) = (Between::default(), Vec::new());
+    // A stack may be deep: it is searched once, not from each of its frames on.
+    let first_import = frames.iter().position(is_import);
+    let last_import = frames.iter().rposition(is_import);
+    let is_again = frames.iter().any(is_reload);
     for (place, frame) in frames.iter().enumerate().rev() {
         if !users.has(frame) {
             between.add(frame, &mut passed);
@@ -140,13 +144,13 @@ pub(super) fn called<'a>(frames: &'a [Frame], users: Users) -> Vec<Called<'a>> {
         if !path.is_empty() {
             back = is_special(frame) || between.calls_back(frame).unwrap_or(back);
         }
-        let is_module = frame.function == "<module>" && frames[place..].iter().any(is_import);
-        let inner = &frames[..place];
+        let is_module = frame.function == "<module>" && last_import.is_some_and(|it| it >= place);
+        let imports = first_import.is_some_and(|it| it < place);
         path.push(Called {
             frame,
             back,
-            imports: (is_module || inner.iter().any(is_import)) && !frames.iter().any(is_reload),
-            imported: imported(inner),
+            imports: (is_module || imports) && !is_again,
+            imported: if imports { imported(&frames[..place]) } else { None },
         });
         between = Between::default();
     }

@@ -108,7 +108,7 @@ pub(super) const POLLERS: [(&str, &str); 19] = [
     ("asyncore.py", "poll2"),
 ];
 /// The frame of a loop in native code ([`native_loop`](super::native_loop)), as file and function.
-pub(super) const NATIVE_LOOP: (&str, &str) = ("<event loop in native code>", "run_forever");
+pub const NATIVE_LOOP: (&str, &str) = ("<event loop in native code>", "run_forever");
 /// The same of a poll for whatever its caller waits for.
 pub(super) const SELECTOR: (&str, &str) = ("selectors.py", "select");
 /// And of one that does nothing off the GIL but read from a pipe or a socket.

@@ -70,6 +70,7 @@ pub use ended::{Ended, EndedHold, EndedWait, Ending, Place};
 pub use findings::words;
 pub use held::{Held, held, movable};
 pub use judged::Least;
+pub use known_functions::NATIVE_LOOP;
 pub use measured::{Busy, Measured};
 pub use order::weight;
 pub use part::{Part, Span};
