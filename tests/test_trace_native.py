@@ -95,13 +95,16 @@ def test_a_long_match_is_named_by_what_python_calls_it(tmp_path: Path, python: P
 
 
 @pytest.mark.parametrize("python", pythons("3.8", "3.11", "3.11-debian", "3.13"), ids=str)
-def test_code_made_at_run_time_is_told_by_what_calls_it(tmp_path: Path, python: Python) -> None:
+@pytest.mark.parametrize(("which", "name"), [("made", "run"), ("made_deep", "run_deep")])
+def test_code_made_at_run_time_is_told_by_what_calls_it(
+    tmp_path: Path, python: Python, which: str, name: str
+) -> None:
     build_extension(tmp_path, python.path, "made_code")
-    natives = natives_of(record(tmp_path, "made", seen, python.path))
+    natives = natives_of(record(tmp_path, which, seen, python.path))
     assert natives
     for native in natives:
         assert native["library"] == str(tmp_path / "made_code.so"), native
-        assert native["function"] in {"made_code.run", "run"}, native
+        assert native["function"] in {f"made_code.{name}", name}, native
         assert native["innermost_library"] == "", native
 
 

@@ -1,8 +1,9 @@
 """One thread keeps the GIL in native code, again and again, while another one wants it.
 
 Usage: native_calls.py match (a regular expression that takes long), array or set (an object that
-takes long to make), waiting (system calls that wait with the GIL), or sleeping (one of these). It
-goes on until its standard input ends, and then prints, as JSON, how often each call went wrong.
+takes long to make), waiting (system calls that wait with the GIL), sleeping (one of these), made or
+made_deep (code that is made while it runs, with little or much on its stack). It goes on until its
+standard input ends, and then prints, as JSON, how often each call went wrong.
 Runs on Python 3.3 and later.
 """
 
@@ -40,7 +41,8 @@ def make_set():
 
 def run_made_code():
     # What calls it is Python code, and is itself called by something native.
-    sorted([1], key=lambda _: made_code.run(COUNTED))
+    run = made_code.run if which == "made" else made_code.run_deep
+    sorted([1], key=lambda _: run(COUNTED))
 
 
 def match_for_long():
@@ -74,7 +76,7 @@ def sleep():
 
 def keep():
     calls = {"match": match, "array": make_array, "set": make_set}
-    calls.update(waiting=wait, sleeping=sleep, made=run_made_code)
+    calls.update(waiting=wait, sleeping=sleep, made=run_made_code, made_deep=run_made_code)
     while not over.is_set():
         calls[which]()
 
@@ -84,7 +86,7 @@ def want():
         time.sleep(0.001)
 
 
-if which == "made":
+if which.startswith("made"):
     sys.path.insert(0, sys.argv[2])
     import made_code
 if which == "match":

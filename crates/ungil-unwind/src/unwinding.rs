@@ -4,10 +4,13 @@
 //! known code, and from which the tables lead to Python, is where the function returns to. That is so
 //! for functions without tables (written in assembler, or made while the program ran), and where the
 //! way out needs the frame pointer of a thread that waits in the kernel, which `/proc` does not tell.
+//! Assembler may keep more on its stack than is searched; the way back is then in a register.
 //! A stack also has words that earlier calls have left. So a way counts only if it leads to Python by a
 //! function that Python can call. A call that names another function than the one that was reached
 //! counts only if nothing else leads to Python; for code that was made while the program ran, if no word
 //! before a frame of the interpreter does: that function may have jumped on.
+
+use std::ops::Range;
 
 use framehop::{FrameAddress, Unwinder};
 use ungil_attach::memory::Memory;
@@ -110,23 +113,55 @@ impl Walk<'_> {
                 Some(caller) if self.modules.is_code(caller.address_for_lookup()) => {
                     address = caller;
                 }
-                _ => return self.search(at, (sp, fp), functions, searches.checked_sub(1)?),
+                _ => {
+                    let searches = searches.checked_sub(1)?;
+                    // Nobody has changed these yet where the innermost function is searched for its end.
+                    let saved = if functions.len() == 1 { &registers.saved[..] } else { &[] };
+                    return self.search(at, (sp, fp), saved, functions, searches);
+                }
             }
         }
         None
     }
 
-    /// Searches the stack from `sp` on for where the function around `inner` returns to.
+    /// Searches the stack for where the function around `inner` returns to: from `sp` on, and then,
+    /// as such a function may keep much on the stack, from where one of the registers `saved` points.
     fn search(
         &mut self,
         inner: u64,
         (sp, fp): (u64, u64),
+        saved: &[u64],
+        functions: &mut Vec<Function>,
+        searches: usize,
+    ) -> Option<String> {
+        let mut starts = saved.to_vec();
+        starts.sort_unstable();
+        let mut end = sp;
+        for start in std::iter::once(sp).chain(starts) {
+            if start < end || self.stack.word(start).is_none() {
+                continue;
+            }
+            end = start.wrapping_add(8 * SEARCHED_WORDS);
+            let words = start..end;
+            if let Some(interpreter) = self.search_in(words, inner, fp, functions, searches) {
+                return Some(interpreter);
+            }
+        }
+        None
+    }
+
+    /// Searches these addresses of the stack for where the function around `inner` returns to.
+    fn search_in(
+        &mut self,
+        addresses: Range<u64>,
+        inner: u64,
+        fp: u64,
         functions: &mut Vec<Function>,
         searches: usize,
     ) -> Option<String> {
         let is_made = self.modules.at(self.memory, inner).is_none();
         let mut others = Vec::new();
-        for place in (0..SEARCHED_WORDS).map(|index| sp.wrapping_add(8 * index)) {
+        for place in addresses.step_by(8) {
             let Some(ip) = self.stack.word(place) else { break };
             if !self.modules.is_code(ip) || !self.is_known(ip.wrapping_sub(1)) {
                 continue;
@@ -186,7 +221,8 @@ impl Walk<'_> {
         searches: usize,
     ) -> Option<Trial> {
         let known = functions.len();
-        let registers = Registers { ip, sp: place.wrapping_add(8), fp, lr: 0 };
+        let behind = Registers::without_others(ip, place.wrapping_add(8));
+        let registers = Registers { fp, ..behind };
         let address = FrameAddress::from_return_address(ip);
         let interpreter = address.and_then(|it| self.follow(it, registers, functions, searches));
         let trial = match interpreter {
