@@ -1,11 +1,11 @@
 //! What would have happened.
 
-use crate::demand::Demand;
+use crate::demand::{Demand, Reproduced};
 use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::Lengths;
 use crate::machine::{NoStack, Setting, simulate};
 use crate::plan::{Planned, count, planned};
-use crate::ranges::{Ranges, ranges};
+use crate::ranges::{EQUAL_US, Ranges, missed_by, ranges};
 use crate::rules::{Gil, Rules};
 use serde::Serialize;
 use ungil_trace::report::Processors;
@@ -50,7 +50,7 @@ pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictab
     if count > MOST_THREADS {
         return Err(Unpredictable::TooMany(count));
     }
-    let threads = planned(demand, rules);
+    let threads = planned(demand, rules, demand.replayed()?.in_pools);
     if threads.is_empty() {
         return Err(Unpredictable::NoThread);
     }
@@ -69,12 +69,33 @@ pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictab
 impl Demand {
     /// What the simulation says of the rules under which this was recorded.
     pub fn reproduced(&self) -> Result<&Figures, Unpredictable> {
-        if let Some(figures) = self.reproduced.get() {
-            return Ok(figures);
+        self.replayed().map(|it| &it.figures)
+    }
+
+    /// The same, in the way that is more like what was recorded.
+    fn replayed(&self) -> Result<&Reproduced, Unpredictable> {
+        if let Some(reproduced) = self.reproduced.get() {
+            return Ok(reproduced);
         }
         let rules = Rules::of(Gil::Scheduled(self.settings));
-        let (figures, _) = alike(self, &rules, &planned(self, &rules))?;
-        Ok(self.reproduced.get_or_init(|| figures))
+        let of = |in_pools| {
+            let (figures, _) = alike(self, &rules, &planned(self, &rules, in_pools))?;
+            Ok(Reproduced { figures, in_pools })
+        };
+        let mut best = of(false)?;
+        if !self.pools.is_empty() {
+            let pooled = of(true)?;
+            if self.missed_by(&pooled) < self.missed_by(&best) {
+                best = pooled;
+            }
+        }
+        Ok(self.reproduced.get_or_init(|| best))
+    }
+
+    /// The product of the factors by which the mean and the median of all waits are off.
+    fn missed_by(&self, reproduced: &Reproduced) -> f64 {
+        let (is, was) = (&reproduced.figures.waits, &self.recorded.waits);
+        missed_by(is.mean_us, was.mean_us, EQUAL_US) * missed_by(is.p50_us, was.p50_us, EQUAL_US)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::gil::Gil;
 use super::launches;
 use super::links::Link;
+use super::pools;
 use super::races::{self, Races};
 use super::seat::{Seat, Settled};
 use super::starters::{self, Times};
@@ -225,6 +226,7 @@ impl Collector {
         starters::find(&mut threads, &times);
         launches::find(&mut threads, &times);
         supply::find(&mut threads, &times);
+        let pools = pools::find(&threads, &times, &middle);
         successors::find(&mut threads, &gone_at_ns, &times, &middle);
         // What of the time until a request is not the switch interval is the timer's lateness.
         let until_asked = enough(&gil.until_asked).filter(|_| settings.policy == Policy::Stock);
@@ -244,6 +246,7 @@ impl Collector {
             recorded,
             lost_events,
             machine,
+            pools: pools.into_iter().map(Arc::new).collect(),
             reproduced: OnceLock::new(),
         })
     }

@@ -24,6 +24,9 @@ const OPEN: f64 = 0.25;
 const EXPLAINED: f64 = 0.6;
 /// and if that is about so many times at least.
 const LEAST_TIMES: f64 = 10.0;
+/// So many times the deviation that chance has are no chance, of which there is so much at least.
+const SIGNIFICANT: f64 = 6.0;
+const LEAST_BY_CHANCE: f64 = 4.0;
 /// A thread that sleeps by the clock follows nobody. Its times away differ by at most this part of
 /// the shortest, apart from one in so many at either end,
 const ALIKE: f64 = 0.2;
@@ -121,6 +124,16 @@ impl Evidence {
     /// Whether the thread follows others.
     pub(super) fn is_enough(&self) -> bool {
         self.explains(EXPLAINED)
+    }
+
+    /// How many more follow than by chance.
+    pub(super) fn beyond_chance(&self) -> f64 {
+        self.follows - self.by_chance
+    }
+
+    /// Whether that is more than chance brings, however little of all it is.
+    pub(super) fn is_significant(&self) -> bool {
+        self.beyond_chance() >= SIGNIFICANT * self.by_chance.max(LEAST_BY_CHANCE).sqrt()
     }
 
     /// Whether they explain so much of what chance does not.

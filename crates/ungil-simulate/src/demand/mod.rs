@@ -9,12 +9,14 @@ mod supply;
 mod seat;
 mod starters;
 mod launches;
+mod pools;
 mod gil;
 mod collector;
 
 pub use collector::Collector;
 pub(crate) use launches::Launch;
 pub(crate) use links::{Link, OWN_NS};
+pub(crate) use pools::Pool;
 pub(crate) use races::{End, FOR_LONG_NS, Races};
 pub(crate) use starters::{Start, Started, Starter};
 pub use steady::Steady;
@@ -54,8 +56,18 @@ pub struct Demand {
     /// How many events the trace lacks.
     pub lost_events: u64,
     pub(crate) machine: Machine,
+    /// Threads that seem to work off what clients ask for.
+    pub(crate) pools: Vec<Arc<Pool>>,
     /// What a simulation of the recorded rules says, once there was one.
-    pub(crate) reproduced: OnceLock<Figures>,
+    pub(crate) reproduced: OnceLock<Reproduced>,
+}
+
+/// What a simulation of the recorded rules says.
+#[derive(Clone, Debug)]
+pub(crate) struct Reproduced {
+    pub(crate) figures: Figures,
+    /// Whether pools were simulated as such: that is more like the recording.
+    pub(crate) in_pools: bool,
 }
 
 /// What one thread wanted.

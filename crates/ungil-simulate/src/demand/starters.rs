@@ -94,7 +94,7 @@ impl Times {
     }
 
     /// In which use it was at that time, or which was its last one.
-    fn last_before(&self, at_ns: u64) -> Option<usize> {
+    pub(super) fn last_before(&self, at_ns: u64) -> Option<usize> {
         self.wanted_at_ns.partition_point(|wanted_ns| *wanted_ns <= at_ns).checked_sub(1)
     }
 }

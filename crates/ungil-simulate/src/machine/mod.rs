@@ -18,6 +18,7 @@ mod arrivals;
 mod tally;
 mod stock;
 mod supplies;
+mod pools;
 mod thread;
 
 pub(crate) use stacks::NoStack;
@@ -85,6 +86,10 @@ fn run(
         let next = world.events.borrow_mut().next();
         let Some((number, at_ns)) = next.filter(|(_, at_ns)| *at_ns <= lasts_ns) else { break };
         world.now_ns.set(at_ns);
+        if world.is_client(number) {
+            world.arrives_at_pool(number);
+            continue;
+        }
         if world.is_looked_after(number) {
             continue;
         }

@@ -1,5 +1,6 @@
 //! A thread, seen from inside.
 
+use super::pools::Next;
 use super::processors::{Processors, SLICE_NS};
 use super::world::{NOBODY, SIGNALS_NS, Task, World, part};
 use crate::plan::{Begins, Planned, Until, Use, Waits};
@@ -54,54 +55,102 @@ impl<'a> Here<'a> {
         }
         self.take_processor();
         let lives = world.following.borrow().lives(self.number);
-        for next in thread.uses(lives) {
+        let before = thread.works_in.as_ref().map_or(usize::MAX, |(_, before)| *before);
+        for next in thread.uses(lives).take(before) {
             while !world.supplies.borrow_mut().is_there(self.number) {
                 world.falls_idle(self.number, 0);
                 self.block(None);
             }
-            self.take_gil();
-            world.began(self.number);
-            self.compute_with_gil(&next);
-            self.drop_gil(Some(next.away_ns()));
-            if next.replies {
-                world.replied(self.number);
-            }
-            let waits = self.with_started(next.waits);
-            // What it waits for may come while it runs.
-            let number = match waits {
-                Waits::Until(until) => world.following.borrow().number(until),
-                _ => 0,
-            };
-            if !next.ends_in_short_call() {
-                world.falls_idle(self.number, next.away_runs_ns);
-            }
-            self.compute(next.away_runs_ns);
-            match waits {
-                Waits::Until(until) => self.wait_for(until, number),
-                Waits::For(ns) | Waits::Start { sleeps_ns: ns, .. } => self.block(Some(ns)),
-                Waits::Arrival => {
-                    while !world.arrivals.borrow_mut().lets_in(self.number) {
-                        self.block(None);
+            self.do_next(&next);
+        }
+        if thread.works_in.is_some() {
+            self.work_for_clients();
+        }
+        self.leave_processor();
+    }
+
+    /// Does what the clients of its pool ask for.
+    fn work_for_clients(&self) {
+        let world = self.world;
+        loop {
+            let next = world.pools.borrow_mut().next(self.number);
+            match next {
+                Next::Job(work, job) => {
+                    for (next, is_answer) in work.uses(job) {
+                        self.use_gil(&next);
+                        if is_answer {
+                            world.answered(self.number);
+                        }
+                        self.be_away(&next);
                     }
+                }
+                Next::Nothing => {
+                    world.falls_idle(self.number, 0);
+                    self.block(None);
+                }
+                Next::Over => return,
+            }
+        }
+    }
+
+    /// Uses the GIL, and is away from it.
+    fn do_next(&self, next: &Use) {
+        self.use_gil(next);
+        self.be_away(next);
+    }
+
+    fn use_gil(&self, next: &Use) {
+        self.take_gil();
+        self.world.began(self.number);
+        self.compute_with_gil(next);
+        self.drop_gil(Some(next.away_ns()));
+        if next.replies {
+            self.world.replied(self.number);
+        }
+    }
+
+    /// Runs without the GIL, and waits.
+    fn be_away(&self, next: &Use) {
+        let world = self.world;
+        let waits = self.with_started(next.waits);
+        // What it waits for may come while it runs.
+        let number = match waits {
+            Waits::Until(until) => world.following.borrow().number(until),
+            _ => 0,
+        };
+        if !next.ends_in_short_call() {
+            world.falls_idle(self.number, next.away_runs_ns);
+        }
+        self.compute(next.away_runs_ns);
+        match waits {
+            Waits::Until(until) => self.wait_for(until, number),
+            Waits::For(ns) => self.block(Some(ns)),
+            Waits::Arrival | Waits::Start { .. } => {
+                while !world.arrivals.borrow_mut().lets_in(self.number) {
+                    self.block(None);
                 }
             }
         }
-        self.leave_processor();
     }
 
     /// Starts a thread, if that is what it is to do, and has somebody to start: what it waits for
     /// then.
     fn with_started(&self, waits: Waits) -> Waits {
-        let Waits::Start { whom, start, .. } = waits else { return waits };
+        let Waits::Start { whom, start, sleeps_ns } = waits else { return waits };
+        let instead = sleeps_ns.map_or(Waits::Arrival, Waits::For);
         let world = self.world;
         let thread = if let Some(thread) = whom {
             world.launches(thread, start.begins_ns);
             thread
         } else {
             let Some(thread) = world.arrivals.borrow_mut().starts(self.number) else {
-                return waits;
+                return instead;
             };
             world.after(thread, start.begins_ns);
+            if world.is_client(thread) {
+                // A job is handed on, which takes no time.
+                return instead;
+            }
             thread
         };
         let (begins, after_ns) = (Begins::Turn { turn: 1, awake: false }, start.goes_on_ns);

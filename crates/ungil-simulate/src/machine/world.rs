@@ -5,6 +5,7 @@ use super::arrivals::Arrivals;
 use super::behind::Behind;
 use super::events::Events;
 use super::following::Following;
+use super::pools::Pools;
 use super::processors::Processors;
 use super::requests::answered_after_ns;
 use super::stock::Cond;
@@ -81,6 +82,7 @@ pub(super) struct World {
     pub(super) following: RefCell<Following>,
     pub(super) arrivals: RefCell<Arrivals>,
     pub(super) supplies: RefCell<Supplies>,
+    pub(super) pools: RefCell<Pools>,
     successors: Vec<Option<Next>>,
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
@@ -119,7 +121,9 @@ impl Task {
 
 impl World {
     pub(super) fn new(threads: &[Planned], setting: &Setting) -> Self {
-        let mut events = Events::new(threads.len());
+        let pools = Pools::new(threads);
+        let mut events = Events::new(threads.len() + pools.clients());
+        pools.begin(&mut events);
         for (number, thread) in threads.iter().enumerate() {
             if let Some(at_ns) = thread.begins_ns {
                 events.plan(number, at_ns);
@@ -147,6 +151,7 @@ impl World {
             following: RefCell::new(Following::new(threads.len())),
             arrivals: RefCell::new(Arrivals::new(threads.len())),
             supplies: RefCell::new(Supplies::new(threads)),
+            pools: RefCell::new(pools),
             successors: threads.iter().map(|thread| thread.successor).collect(),
             processors: setting
                 .cores
@@ -344,6 +349,24 @@ impl World {
     pub(super) fn arrives(&self, number: usize, starter: usize) -> bool {
         let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
         self.arrivals.borrow_mut().arrives(number, starter, now_ns, &mut events)
+    }
+
+    /// Whether that is no thread but a client of a pool.
+    pub(super) fn is_client(&self, number: usize) -> bool {
+        self.pools.borrow().is_client(number)
+    }
+
+    /// What client `number` of a pool asks for arrives.
+    pub(super) fn arrives_at_pool(&self, number: usize) {
+        let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
+        let mut arrivals = self.arrivals.borrow_mut();
+        self.pools.borrow_mut().arrives(number, now_ns, &mut arrivals, &mut events);
+    }
+
+    /// Thread `number` of a pool has answered what it works for.
+    pub(super) fn answered(&self, number: usize) {
+        let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
+        self.pools.borrow_mut().answered(number, now_ns, &mut events);
     }
 
     /// Thread `number` has replied: its client asks again.

@@ -2,10 +2,12 @@
 
 mod order;
 mod queue;
+mod work;
 
 use order::Leader;
 pub(crate) use order::{Begins, Next, Until};
 pub(crate) use queue::Queue;
+pub(crate) use work::Work;
 
 use crate::delays::Delays;
 use crate::demand::{
@@ -38,6 +40,8 @@ pub(crate) struct Planned {
     in_a_life: Option<usize>,
     /// What it lives on, and its sleeps there.
     pub(crate) lives_on: Option<(Arc<Queue>, Consumer)>,
+    /// For which pool it works, and how many uses it has before.
+    pub(crate) works_in: Option<(Arc<Work>, usize)>,
     bursts: Arc<[Burst]>,
     unanswered: Arc<[Unanswered]>,
     /// Where it begins.
@@ -102,8 +106,8 @@ pub(crate) enum Waits {
     /// For something to arrive.
     Arrival,
     /// It starts that thread, or one for what has arrived, and waits until it runs. If nothing has
-    /// arrived, it sleeps for so long.
-    Start { whom: Option<usize>, start: Start, sleeps_ns: u64 },
+    /// arrived, or a job is only handed on, it sleeps for so long, or until something arrives.
+    Start { whom: Option<usize>, start: Start, sleeps_ns: Option<u64> },
 }
 
 /// Where a thread is in what it does.
@@ -146,8 +150,8 @@ pub(crate) fn count(demand: &Demand, rules: &Rules) -> usize {
     times.into_iter().fold(0, usize::saturating_add)
 }
 
-/// The threads of `demand` under `rules`.
-pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
+/// The threads of `demand` under `rules`; with `in_pools`, those of pools do what clients ask for.
+pub(crate) fn planned(demand: &Demand, rules: &Rules, in_pools: bool) -> Vec<Planned> {
     let is_there = |source: &usize| {
         !rules.without.contains(source) && !demand.threads[*source].bursts.is_empty()
     };
@@ -187,6 +191,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
                 in_a_life: (copy == 0 && are_launched.contains(&source))
                     .then_some(thread.bursts.len()),
                 lives_on: None,
+                works_in: None,
                 bursts: thread.bursts.clone(),
                 unanswered: thread.unanswered.clone(),
                 first,
@@ -204,8 +209,10 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules) -> Vec<Planned> {
             });
         }
     }
-    order::tell(&mut all, demand, rules);
+    let pools = if in_pools { &demand.pools[..] } else { &[] };
+    order::tell(&mut all, demand, rules, pools);
     queue::tell(&mut all, demand);
+    work::tell(&mut all, pools, rules.once);
     all
 }
 
@@ -253,6 +260,17 @@ impl Planned {
         })
     }
 
+    /// The uses of a job that some of its uses were. What followed was a time without work.
+    fn uses_of_job(&self, bursts: Range<usize>) -> impl Iterator<Item = Use> + '_ {
+        let last = bursts.end.saturating_sub(1);
+        bursts.filter_map(move |burst| {
+            let it = self.bursts.get(burst)?;
+            let is_last = Burst { away_ns: 0, after: None, ..*it };
+            let place = Place { burst, waits_as_after: None, round: 0 };
+            Some(self.changed(if burst == last { &is_last } else { it }, place))
+        })
+    }
+
     fn until(&self, link: Link, round: usize) -> Option<Until> {
         let leader = self.leaders.get(link.thread as usize)?.as_ref()?;
         Some(Until {
@@ -268,7 +286,7 @@ impl Planned {
         let launch = self.launches.binary_search_by_key(&place.burst, |it| it.burst as usize);
         if let Ok(launch) = launch {
             let Launch { thread, start, .. } = self.launches[launch];
-            return Waits::Start { whom: Some(thread), start, sleeps_ns };
+            return Waits::Start { whom: Some(thread), start, sleeps_ns: Some(sleeps_ns) };
         }
         let Some(starter) = &self.starter else {
             let after = burst.after.filter(|_| !self.is_copy);
@@ -276,6 +294,7 @@ impl Planned {
             return until.map_or(Waits::For(sleeps_ns), Waits::Until);
         };
         if let Some(start) = starter.start(place.burst) {
+            let sleeps_ns = (!starter.waits_after(place.burst)).then_some(sleeps_ns);
             return Waits::Start { whom: None, start, sleeps_ns };
         }
         // It waits for no other thread: one that it is seen to follow may be one that it starts.

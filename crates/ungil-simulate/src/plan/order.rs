@@ -1,8 +1,9 @@
 //! The order of threads in a simulation: who begins after whom, and who waits for whom.
 
 use super::{Again, Planned};
-use crate::demand::{Demand, Launch, Link};
+use crate::demand::{Demand, Launch, Link, Pool};
 use crate::rules::Rules;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Which thread begins after another, and when.
@@ -48,10 +49,12 @@ pub(super) struct Leader {
 }
 
 /// Tells the threads that are planned for whom they wait, and who begins when.
-pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules) {
+pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, pools: &[Arc<Pool>]) {
+    // What these do has no order of its own.
+    let in_pools: HashSet<_> = pools.iter().flat_map(|it| &it.workers).map(|it| it.place).collect();
     let mut leaders = vec![None; demand.threads.len()];
     for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
-        let follows = demand.threads[thread.source].follows;
+        let follows = demand.threads[thread.source].follows && !in_pools.contains(&thread.source);
         let in_a_life = thread.in_a_life;
         leaders[thread.source] =
             Some(Leader { thread: number, follows, again: thread.again.clone(), in_a_life });

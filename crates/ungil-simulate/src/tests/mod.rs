@@ -1,6 +1,7 @@
 //! What holds for every demand, and what a recording made of known pieces tells.
 
 mod launches;
+mod pools;
 mod processors;
 mod properties;
 mod recordings;
@@ -56,6 +57,7 @@ pub(super) fn demand(lasts_ns: u64, threads: Vec<Thread>) -> Demand {
         threads,
         recorded: Figures::default(),
         lost_events: 0,
+        pools: Vec::new(),
         machine: Machine { lateness: Delays::fixed(50 * US), coldness: Coldness::NEVER },
         reproduced: OnceLock::new(),
     }

@@ -49,7 +49,7 @@ fn a_thread_that_computes_without_the_gil_does_so_in_all_of_a_time_away_or_sleep
     let runs = |away_ran, aways: [u64; 4]| {
         let bursts = aways.map(|away_ns| burst(US, away_ns));
         let demand = demand(MS, vec![Thread { away_ran, ..thread(0, &bursts) }]);
-        let planned = planned(&demand, &Settings::from(Policy::Stock).into());
+        let planned = planned(&demand, &Settings::from(Policy::Stock).into(), false);
         planned[0].uses(0).take(4).map(|it| it.away_runs_ns / US).collect::<Vec<_>>()
     };
     // It runs for 200 us at most, and was put aside meanwhile.

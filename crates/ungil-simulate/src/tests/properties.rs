@@ -178,7 +178,7 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
         lasts_ns: if rules.once { u64::MAX / 4 } else { demand.lasts_ns },
         seed: rules.seed,
     };
-    simulate(&planned(demand, rules), &setting).unwrap()
+    simulate(&planned(demand, rules, true), &setting).unwrap()
 }
 
 /// Each case simulates a second, several times.

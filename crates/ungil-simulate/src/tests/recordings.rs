@@ -5,7 +5,7 @@ use super::records::{
     server,
 };
 use super::{MS, US, burst, demand, thread};
-use crate::demand::{End, Steady};
+use crate::demand::{End, Reproduced, Steady};
 use crate::rules::{Change, Gil, Rules};
 use crate::{Demand, Figures, Summary, Unpredictable, predict};
 use std::sync::OnceLock;
@@ -288,7 +288,10 @@ fn a_prediction_from_a_recording_that_the_simulation_misses_says_so() {
     let notes = |recorded_us, reproduced_us| {
         let demand = Demand {
             recorded: with_mean(recorded_us),
-            reproduced: OnceLock::from(with_mean(reproduced_us)),
+            reproduced: OnceLock::from(Reproduced {
+                figures: with_mean(reproduced_us),
+                in_pools: false,
+            }),
             ..demand(MS, vec![thread(0, &[burst(US, US)])])
         };
         demand.answer(&Settings::from(Policy::Fair).into()).unwrap().notes
