@@ -1,6 +1,7 @@
 //! A trace as rows of tables, for SQL. `docs/sql.md` describes each table and its columns.
 
 use crate::known::{End, KnownProcess, KnownThread};
+use crate::parts::{Part, Parts};
 use crate::stacks::StackFrame;
 use crate::stretches::{Hold, Stretch, Stretches, Wait};
 use ungil_core::schedule::Policy;
@@ -37,6 +38,7 @@ struct Made {
     holds: Vec<Vec<Cell>>,
     samples: Vec<Vec<Cell>>,
     waits: Vec<Vec<Cell>>,
+    parts: Parts,
     hold_id: i64,
     wait_id: i64,
 }
@@ -65,6 +67,7 @@ impl Rows {
     pub fn finish<E>(mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
         let Self { stretches, made } = &mut self;
         stretches.finish(&mut |stretches, stretch| made.add(stretches, &stretch));
+        made.sample_rest(stretches);
         made.hand_over(take)?;
         take(("processes", processes(stretches)))?;
         take(("threads", threads(stretches)))?;
@@ -75,6 +78,16 @@ impl Rows {
 impl Made {
     fn add(&mut self, stretches: &Stretches, stretch: &Stretch) {
         let since = |ns: u64| number(ns.saturating_sub(stretches.started_ns()));
+        let hold = match stretch {
+            Stretch::Hold(hold) => Some((self.hold_id + 1, hold.begin_ns)),
+            _ => None,
+        };
+        let Self { parts, samples, .. } = self;
+        parts.push(stretch, &mut |part| {
+            // Before the hold are those that nobody had looked at so far.
+            let id = hold.filter(|(_, begin_ns)| part.at_ns >= *begin_ns).map(|(id, _)| id);
+            samples.extend(sample(&part, id, since(part.at_ns)));
+        });
         match stretch {
             Stretch::Hold(hold) => {
                 self.hold_id += 1;
@@ -96,15 +109,6 @@ impl Made {
                     hold.asked_ns.map_or(Cell::Null, since),
                     hold.cpu_ns.map_or(Cell::Null, number),
                 ]);
-                for sample in &hold.samples {
-                    self.samples.push(vec![
-                        Cell::Number(self.hold_id),
-                        since(sample.at_ns),
-                        number(sample.stack.0),
-                        number(sample.held_ns),
-                        number(sample.waited_ns),
-                    ]);
-                }
             }
             Stretch::Look(_) => {}
             Stretch::Wait(wait) => {
@@ -125,6 +129,15 @@ impl Made {
         }
     }
 
+    /// Adds what nobody looked at any more.
+    fn sample_rest(&mut self, stretches: &Stretches) {
+        let Self { parts, samples, .. } = self;
+        parts.finish(&mut |part| {
+            let at_ns = number(part.at_ns.saturating_sub(stretches.started_ns()));
+            samples.extend(sample(&part, None, at_ns));
+        });
+    }
+
     fn hand_over<E>(&mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
         for (table, rows) in
             [("holds", &mut self.holds), ("samples", &mut self.samples), ("waits", &mut self.waits)]
@@ -135,6 +148,18 @@ impl Made {
         }
         Ok(())
     }
+}
+
+/// A row for what a thread was seen to do, in that hold or, without one, in several short ones.
+fn sample(part: &Part, hold_id: Option<i64>, at_ns: Cell) -> Option<Vec<Cell>> {
+    Some(vec![
+        hold_id.map_or(Cell::Null, Cell::Number),
+        number(part.thread.0),
+        at_ns,
+        number(part.stack?.0),
+        number(part.held_ns),
+        number(part.waited_ns),
+    ])
 }
 
 fn processes(stretches: &Stretches) -> Vec<Vec<Cell>> {

@@ -6,7 +6,9 @@ use ungil_core::{Event, Kind};
 use ungil_export::{Cell, Collapsed, Firefox, Rows, Weight};
 use ungil_trace::Record;
 use ungil_trace::analysis::Analysis;
-use ungil_trace::record::{Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals};
+use ungil_trace::record::{
+    Doing, Frame, Process, ProcessId, ProcessTotals, ThreadId, ThreadTotals,
+};
 use ungil_trace::report::{Report, Who};
 
 const PID: u32 = 100;
@@ -204,10 +206,11 @@ proptest! {
     fn the_samples_of_a_hold_add_up_to_it(records in records()) {
         let tables = rows(&records, 0, u64::MAX);
         let mut parts: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-        for sample in tables.get("samples").into_iter().flatten() {
+        let samples = tables.get("samples").into_iter().flatten();
+        for sample in samples.filter(|it| it[0] != Cell::Null) {
             let (held, waited) = parts.entry(number(&sample[0])).or_default();
-            *held += number(&sample[3]);
-            *waited += number(&sample[4]);
+            *held += number(&sample[4]);
+            *waited += number(&sample[5]);
         }
         for hold in tables.get("holds").into_iter().flatten() {
             if let Some(&(held, waited)) = parts.get(&number(&hold[0])) {
@@ -274,6 +277,35 @@ fn a_collapsed_stack_weighs_what_others_waited() {
         written(Weight::Held),
         "t0;main (app.py:7);spin (app.py:7) 40000\nt1;(no stack) 1000\n"
     );
+}
+
+#[test]
+fn a_look_at_a_short_hold_is_a_sample_of_those_before_it_too() {
+    let mut records = vec![process(), thread(0), thread(1)];
+    for turn in 0..3 {
+        let at_ns = START + turn * 1_000_000;
+        let doing = Doing::Held { waiters: 1 };
+        let looked_ns = at_ns + 100_000;
+        records.extend([
+            event(0, at_ns, Kind::Acquire),
+            event(1, at_ns + 10_000, Kind::Wait),
+            event(0, at_ns + 310_000, Kind::ReleaseVoluntary),
+            event(1, at_ns + 310_000, Kind::Acquire),
+            event(1, at_ns + 320_000, Kind::ReleaseVoluntary),
+        ]);
+        if turn == 2 {
+            let thread = ThreadId(0);
+            records.push(Record::Look { thread, at_ns: looked_ns, doing, frames: Vec::new() });
+            records.push(stack(0, looked_ns, "f"));
+        }
+    }
+    records.push(end(START + 4_000_000));
+    let tables = rows(&records, 0, u64::MAX);
+    let samples: Vec<_> = tables["samples"]
+        .iter()
+        .map(|it| (it[0].clone(), [1, 2, 4, 5].map(|column| number(&it[column]))))
+        .collect();
+    assert_eq!(samples, [(Cell::Null, [0, 0, 930_000, 900_000])]);
 }
 
 /// What the samples of each thread weigh in a Firefox profile, in milliseconds.

@@ -54,10 +54,11 @@ TABLES = {
     culprit_id INTEGER REFERENCES threads, -- who held longest during the wait; NULL if nobody held
     drop_requests INTEGER NOT NULL""",
     "samples": """\
-    hold_id INTEGER NOT NULL REFERENCES holds,
-    at_ns INTEGER NOT NULL,
+    hold_id INTEGER REFERENCES holds, -- NULL if it stands for several short holds
+    thread_id INTEGER NOT NULL REFERENCES threads,
+    at_ns INTEGER NOT NULL,       -- of several holds, when the first one began
     stack_id INTEGER NOT NULL,    -- rows of frames with that stack_id
-    held_ns INTEGER NOT NULL,     -- the part of the hold that the sample represents
+    held_ns INTEGER NOT NULL,     -- what it represents: a part of the hold, or those holds
     waited_ns INTEGER NOT NULL    -- how long others waited in that part, summed""",
     "frames": """\
     stack_id INTEGER NOT NULL,
