@@ -44,9 +44,18 @@ from surroundings import print_environment
 PROGRAM = Path(__file__).parent / "programs" / "simulated.py"
 PROGRAMS = ["convoy", "flask", "fastapi", "pool", "event-loop", "queues"]
 LIBRARIES = ["fastapi", "flask", "uvicorn", "waitress", "werkzeug"]
-OTHERS = ["django", "grpc", "tornado", "aiohttp", "joblib", "batches"]
-"""Six with which the simulation was tried after it was made."""
-LIBRARIES_OF_OTHERS = ["aiohttp", "cheroot", "django", "grpcio", "joblib", "tornado"]
+OTHERS = ["django", "grpc", "waitress", "tornado", "aiohttp", "joblib", "batches"]
+"""Seven with which the simulation was tried after it was made."""
+LIBRARIES_OF_OTHERS = [
+    "aiohttp",
+    "cheroot",
+    "django",
+    "flask",
+    "grpcio",
+    "joblib",
+    "tornado",
+    "waitress",
+]
 INTERVAL = "50 us"
 INTERVAL_S = 5e-5
 VARIANTS = ["interactive", "fair", "batch", INTERVAL]
@@ -73,7 +82,7 @@ def main() -> None:
     names.add_argument(
         "--program", choices=[*PROGRAMS, *OTHERS], action="append", help="instead of all"
     )
-    names.add_argument("--others", action="store_true", help="six others, instead of these")
+    names.add_argument("--others", action="store_true", help="seven others, instead of these")
     made.add_argument("--seed", type=int, default=0, help="of the predictions [0]")
     made.add_argument("--json", type=Path, help="write all figures there")
     made.add_argument("--markdown", action="store_true", help="also print docs/simulate.md's table")

@@ -73,6 +73,30 @@ def flask(seconds: float) -> None:
     server.shutdown()
 
 
+def waitress(seconds: float) -> None:
+    """Flask behind the pool of threads of waitress: pages and reports that first ask a database."""
+    from flask import Flask, render_template_string
+    from waitress import create_server
+
+    app = Flask("reports")
+    logging.getLogger("waitress").setLevel(logging.ERROR)
+    page = "<ul>{% for row in rows %}<li>{{ row.number }} {{ row.name }}</li>{% endfor %}</ul>"
+
+    @app.get("/")
+    def index() -> str:  # pyright: ignore[reportUnusedFunction]
+        time.sleep(0.002)  # as long as a database takes
+        return render_template_string(page, rows=ROWS[:30])
+
+    @app.get("/report")
+    def big() -> str:  # pyright: ignore[reportUnusedFunction]
+        time.sleep(0.004)
+        return str(report(300_000))
+
+    server = create_server(app, host="127.0.0.1", port=0, threads=8)
+    threading.Thread(target=server.run, name="server", daemon=True).start()
+    load(server.effective_port, seconds, {"/": 3, "/report": 2})
+
+
 def fastapi(seconds: float) -> None:
     """FastAPI behind uvicorn: answers at once, and reports in its pool of threads."""
     import uvicorn
@@ -370,6 +394,7 @@ PROGRAMS = {
     # With these, the simulation was only tried.
     "django": django,
     "grpc": grpc,
+    "waitress": waitress,
     "tornado": tornado,
     "aiohttp": aiohttp,
     "joblib": joblib,
