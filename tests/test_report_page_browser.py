@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize
 from shown_pages import DESK, PHONE, Scheme, Shown, chromium, page_of, report_of
 from suite import PROGRAMS
-from tracing import trace
+from tracing import Running, trace
 
 from ungil.formatting import duration, share
 
@@ -355,6 +355,25 @@ def test_it_can_be_read_aloud(browser: Browser, convoy: Path) -> None:
         ".map(it => it.textContent)"
     )
     assert misnamed == []
+
+
+def test_the_moment_at_the_pointer_is_told_anew_when_keys_move_the_view(
+    browser: Browser, convoy: Path
+) -> None:
+    page = Shown(browser, page_of(convoy)).page
+    page.locator(".timeline").hover(position={"x": 500, "y": 40})
+    cursor = page.locator(".cursor")
+    before = cursor.inner_text()
+    page.keyboard.press("w")
+    page.keyboard.press("w")
+    assert cursor.inner_text() != before
+
+
+def test_a_page_says_first_that_most_events_were_lost(browser: Browser, tmp_path: Path) -> None:
+    with Running(tmp_path, [PROGRAMS / "held_up.py", "50000"]) as running:
+        recording = running.finish(lost=True)
+    head = Shown(browser, page_of(recording.path)).page.locator(".title").inner_text()
+    assert "% of all events were lost" in head
 
 
 def test_what_scrolls_can_be_reached_with_keys_and_has_a_name(

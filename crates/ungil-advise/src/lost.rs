@@ -14,8 +14,8 @@ pub fn say(report: &Report, all: &mut [Advice]) {
         let process = images.find(|process| Some(process.pid) == advice.subject.pid);
         // What was found in one process rests on the events of that one.
         let (lost, known) = match process {
-            Some(process) if report.processes.len() > 1 => (lost(process), events(process)),
-            _ => (report.lost_events, report.processes.iter().map(events).sum()),
+            Some(process) if report.processes.len() > 1 => (lost(process), process.events()),
+            _ => (report.lost_events, report.processes.iter().map(ProcessReport::events).sum()),
         };
         if lost == 0 {
             continue;
@@ -35,18 +35,6 @@ fn lost(process: &ProcessReport) -> u64 {
     let of = |gil: &GilReport| {
         let others = gil.others.map_or(0, |others| others.lost_events);
         others + gil.threads.iter().map(|thread| thread.lost_events).sum::<u64>()
-    };
-    process.gils.iter().map(of).sum()
-}
-
-/// How many events its threads told, or would have told: two for each hold, and one or two for each
-/// wait.
-fn events(process: &ProcessReport) -> u64 {
-    let of = |gil: &GilReport| {
-        let others = gil.others.map_or(0, |it| 2 * it.holds + it.waits + it.drop_requests);
-        let threads = gil.threads.iter();
-        others
-            + threads.map(|it| 2 * it.holds.count + it.waits.count + it.drop_requests).sum::<u64>()
     };
     process.gils.iter().map(of).sum()
 }

@@ -96,6 +96,8 @@ export interface Summary {
   /** What to do about it; null if that was left out. */
   advised?: Advised | null;
   is_whole: boolean;
+  /** The part (of 1) of all events that was lost. */
+  lost_share: number;
   bounds: string[];
 }
 

@@ -23,6 +23,9 @@ const WORDS: Record<string, string> = {
   "late-wakeups": "late wake-ups",
 };
 
+/** So large a part of all events (of 1) is told before the numbers that lack it. */
+const MUCH_LOST = 0.05;
+
 /** The title of the page: the program, and the facts about its run. */
 export function title(summary: Summary): HTMLElement {
   const process = summary.processes[0];
@@ -46,6 +49,13 @@ export function title(summary: Summary): HTMLElement {
         "p",
         { class: "part" },
         `Only a part of the trace: from ${seconds(part.start_s)} to ${seconds(part.end_s)}`,
+      ),
+    summary.lost_share > MUCH_LOST &&
+      element(
+        "p",
+        { class: "part" },
+        `${share(summary.lost_share, 1)} of all events were lost: findings, medians and maxima are ` +
+          "incomplete, and the timeline shows lost holds as idle time",
       ),
   );
 }

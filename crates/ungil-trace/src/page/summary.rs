@@ -24,6 +24,7 @@ pub(super) struct Summary<'a> {
     pub(super) stacks: Option<Block>,
     pub(super) advised: Option<&'a Value>,
     pub(super) is_whole: bool,
+    pub(super) lost_share: f64,
     pub(super) bounds: Vec<String>,
 }
 

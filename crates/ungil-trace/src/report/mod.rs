@@ -15,6 +15,7 @@ mod parks;
 mod process;
 mod finding;
 mod measures;
+mod lost;
 
 pub use finding::{Evidence, Finding, Scope};
 pub use gil::{BlameReport, GilReport, LongHoldReport, Who};

@@ -29,6 +29,8 @@ export class Timeline {
     role: "group",
     "aria-label": "Threads",
   });
+  /** Where the pointer is, from the left edge and from above. */
+  #pointer: [number | null, number] = [null, 0];
   readonly #cursor = element("div", { class: "cursor", "aria-hidden": "true" });
   readonly #labels = new Labels();
   #gil: ShownGil | null = null;
@@ -63,6 +65,8 @@ export class Timeline {
       this.schedule();
     }).observe(this.element);
     context.store.onChange((now, before) => {
+      // The pointer is at another moment then.
+      if (now.view !== before.view) this.#hover(...this.#pointer);
       if (now.lane !== before.lane && now.lane !== null) this.#scrollTo(now.lane);
       this.schedule();
     });
@@ -286,6 +290,7 @@ export class Timeline {
   }
 
   #hover(x: number | null, y: number): void {
+    this.#pointer = [x, y];
     this.#cursor.hidden = x === null || y < 0;
     if (x === null) return;
     const { summary, store } = this.#context;
