@@ -135,6 +135,25 @@ fn parts_begin_when_there_is_a_second_thread() {
 }
 
 #[test]
+fn what_is_told_after_an_edge_counts_in_the_part_in_which_it_was() {
+    let mut records = vec![process(0), process(1)];
+    records.extend(
+        [(0, 0), (0, 1), (1, 2), (1, 3)].map(|(process, it)| thread_of(process, it, START)),
+    );
+    records.push(event(0, 0, START + 55 * MS, Kind::Acquire));
+    for at_ms in [10, 30, 60] {
+        records.push(event(0, 2, START + at_ms * MS, Kind::Acquire));
+        records.push(event(0, 2, START + (at_ms + 10) * MS, Kind::ReleaseVoluntary));
+    }
+    records.push(process_end(0, START + 100 * MS));
+    let measures = measured(&records, 2, MS);
+    let held: Vec<f64> = measures.parts.iter().map(|it| sum(it, |group| group.held_s)).collect();
+    assert!(close(held[0], 0.020) && close(held[1], 0.055), "{held:?}");
+    let holds: Vec<f64> = measures.parts.iter().map(|it| sum(it, |it| it.holds as f64)).collect();
+    assert!(close(holds[0], 2.0) && close(holds[1], 2.0), "{holds:?}");
+}
+
+#[test]
 fn nothing_at_all_is_measured_too() {
     let measures = measured(&[], 10, MS);
     assert!(measures.whole.processes.is_empty() && measures.parts.is_empty());
