@@ -154,6 +154,7 @@ impl Gil {
         self.startup_end_ns = at_ns;
         for seat in &mut self.seats {
             seat.startup_ns = seat.holds.sum.total_ns;
+            seat.startup_calls = seat.blocking_calls;
         }
         let all = self.seats.iter().map(|seat| seat.startup_ns);
         self.startup_ns = all.fold(0, u64::saturating_add);
@@ -244,6 +245,7 @@ impl Gil {
             seat.gaps.add(at_ns - released.at_ns);
             if released.voluntary {
                 seat.blocking_calls += 1;
+                seat.startup_calls += u64::from(at_ns < self.startup_end_ns);
                 if let Some(ns) = waited_ns {
                     seat.blocking_waits.add(ns);
                 }

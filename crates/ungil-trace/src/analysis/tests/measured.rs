@@ -126,6 +126,22 @@ fn threads_whose_names_differ_in_numbers_are_one_group_without_the_start_up() {
 }
 
 #[test]
+fn blocking_calls_of_the_start_up_are_none_of_the_run() {
+    let mut records = vec![process(0), thread_of(0, 0, START)];
+    let call = |at_ms: u64| {
+        [(at_ms, Kind::Acquire), (at_ms + 1, Kind::ReleaseVoluntary)]
+            .map(|(at_ms, kind)| event(0, 0, START + at_ms * MS, kind))
+    };
+    records.extend([0, 10, 20].into_iter().flat_map(call));
+    records.push(thread_of(0, 1, START + 50 * MS));
+    records.extend([30, 40, 60, 70].into_iter().flat_map(call));
+    records.push(process_end(0, START + 100 * MS));
+    let calls = |stretch: &Stretch| sum(stretch, |group| group.blocking_calls as f64);
+    assert_close(calls(&measured(&records, 1, MS).whole), 2.0);
+    assert_close(measured(&records, 5, MS).parts.iter().map(calls).sum(), 2.0);
+}
+
+#[test]
 fn parts_begin_when_there_is_a_second_thread() {
     let measures = measured(&pool(), 10, MS);
     assert_eq!(measures.parts.len(), 10);
