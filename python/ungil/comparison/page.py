@@ -25,6 +25,7 @@ from ungil.comparison.words import (
     conditions,
     matter,
     noise_of,
+    now_for,
     told_status,
 )
 from ungil.formatting import printable
@@ -146,6 +147,8 @@ def _findings(findings: Sequence[ComparedFinding]) -> Iterator[str]:
         yield f"{status + ', ' if status else ''}{verdict}</span>: cost"
         yield f" {amount(cost.metric, cost.before_median)} before,"
         yield f" {amount(cost.metric, cost.after_median)} after"
+        if now := now_for(finding):
+            yield f"; {_name(now)}"
         yield f'<br><span class="quiet">{_name(finding.text)}</span></li>\n'
     yield "</ol>\n</section>\n"
 

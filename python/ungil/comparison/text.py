@@ -21,6 +21,7 @@ from ungil.comparison.words import (
     conditions,
     matter,
     noise_of,
+    now_for,
     told_status,
 )
 from ungil.console import print_page
@@ -147,6 +148,7 @@ def _findings(findings: list[ComparedFinding]) -> list[RenderableType]:
         text = Text(f"cost {amount(cost.metric, cost.before_median)} →")
         text.append(f" {amount(cost.metric, cost.after_median)} in 10 s")
         text.append(f"; {VERDICTS[cost.verdict]}" if told_status(finding.status) else "")
+        text.append(f"; {now}" if (now := now_for(finding)) else "")
         text.append(f"\n{printable(finding.text)}", "dim")
         grid.add_row(
             Text(verdict, STYLES[cost.verdict]), Text(printable(finding.subject.kind), "bold"), text
