@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 from shown_pages import DESK, PHONE, Scheme, chromium
 from test_cli_diff import SECONDS, recorded
+from test_diff_answer import compared, row
 from test_lab_page import Tags
 
 from ungil.comparison import compare, read_run
-from ungil.comparison.page import html
+from ungil.comparison.matching import Threads
+from ungil.comparison.page import detailed, html
 
 HOSTILE = ["<script>document.title = 'owned'</script>", "&lt;", "\u202eevil", "\x1b[31m"]
 
@@ -105,3 +108,12 @@ def test_each_table_has_a_name_and_heads_of_rows_and_columns(browser: Browser, p
 def test_it_can_be_printed(browser: Browser, page: Path) -> None:
     shown = looked_at(browser, page, DESK, "dark")
     assert shown.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_threads_of_one_name_are_told_apart_by_their_process() -> None:
+    both = [row(Threads(it, 0, "MainThread"), "MainThread", 1.0, 1.0) for it in ("app", "worker")]
+    alone = compared(both[:1], [])
+    assert [name for name, _ in detailed(alone)] == ["all threads", "MainThread"]
+    commands = [row(Threads(it), it, 1.0, 1.0) for it in ("app", "worker")]
+    names = [name for name, _ in detailed(replace(compared(both, []), commands=commands))]
+    assert names == ["all threads", "MainThread of app", "MainThread of worker"]

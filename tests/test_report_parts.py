@@ -119,6 +119,14 @@ def test_any_moment_of_a_day_long_trace_is_found_by_its_date_and_time(
     assert begin == pytest.approx(offset_s, abs=1e-4)
 
 
+@given(st.integers(0, 999_999_999), st.integers(1, 599))
+def test_a_whole_second_is_found_to_the_nanosecond(fraction_ns: int, second: int) -> None:
+    noon_ns = int(NOON.timestamp()) * SECOND_NS
+    trace = Span(7, 7 + 600 * SECOND_NS, noon_ns + fraction_ns)
+    asked = f"12:{second // 60:02}:{second % 60:02}"
+    assert trace.part(asked, None, None)[0] - 7 == second * SECOND_NS - fraction_ns
+
+
 def sums(report: dict[str, Any]) -> tuple[float, float]:
     threads = [t for p in report["processes"] for gil in p["gils"] for t in gil["threads"]]
     return sum(t["held_s"] for t in threads), sum(t["waited_s"] for t in threads)

@@ -81,6 +81,9 @@ def _finding(finding: ComparedFinding) -> dict[str, Any]:
         "gil": subject.gil,
         "thread": subject.thread,
         "function": subject.function,
+        "now": None
+        if finding.now is None
+        else {"command": finding.now.command, "thread": finding.now.thread},
         "status": finding.status,
         "runs_before": finding.found[0],
         "runs_after": finding.found[1],

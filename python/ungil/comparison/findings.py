@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal
 
 from ungil.comparison.matching import Commands
 from ungil.comparison.measures import Finding
 from ungil.comparison.metrics import Metric
-from ungil.comparison.noise import Judged, judge
+from ungil.comparison.noise import TOLD_APART, Judged, judge
 from ungil.comparison.runs import Run
 
 Status = Literal["both", "gone", "new"]
@@ -43,6 +45,18 @@ class ComparedFinding:
     cost: Judged
     """The wait time that it explains."""
     status: Status
+    now: Subject | None = None
+    """What it is about after, where that is another thread or another command."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one side has of a subject."""
+
+    costs: list[float | None]
+    """What they cost in each second of each run."""
+    culprits: frozenset[str]
+    """The patterns of the names of those that held most, in any run."""
 
 
 def compare_findings(
@@ -58,8 +72,12 @@ def compare_findings(
     """
     mine = _by_subject(before, commands.before)
     theirs = _by_subject(after, commands.after)
+    now: dict[Subject, Subject] = {}
     for new, gone in renamed(mine, theirs):
         theirs[gone] = theirs.pop(new)
+    for new, gone in moved(_found(before, mine), _found(after, theirs)):
+        theirs[gone] = theirs.pop(new)
+        now[gone] = new
     compared: list[ComparedFinding] = []
     for subject in dict.fromkeys([*mine, *theirs]):
         of_before, of_after = mine.get(subject, {}), theirs.get(subject, {})
@@ -72,7 +90,8 @@ def compare_findings(
             status = "new"
         text = newest[max(newest)][-1]["text"]
         found = (len(of_before), len(of_after))
-        compared.append(ComparedFinding(subject, found, text, cost, status))
+        one = ComparedFinding(subject, found, text, cost, status, now.get(subject))
+        compared.append(one)
     return sorted(
         compared, key=lambda it: -max(it.cost.before_median or 0.0, it.cost.after_median or 0.0)
     )
@@ -94,6 +113,72 @@ def renamed(
         if len(same) == len(rivals) == 1:
             pairs.append((subject, same[0]))
     return pairs
+
+
+def moved(
+    mine: Mapping[Subject, Found], theirs: Mapping[Subject, Found]
+) -> list[tuple[Subject, Subject]]:
+    """New subjects that are those that are gone, for threads or a command of another name.
+
+    They are of one kind, cost about as much, and the same threads held meanwhile. One that two
+    others may be is none of them.
+    """
+    gone = [it for it in mine if it not in theirs]
+    new = [it for it in theirs if it not in mine]
+    alike = [
+        (here, there)
+        for here in new
+        for there in gone
+        if _is_alike(here, there)
+        and _is_as_large(mine[there], theirs[here])
+        and _have_a_common(mine[there].culprits, theirs[here].culprits)
+    ]
+    here, there = Counter(it for it, _ in alike), Counter(it for _, it in alike)
+    return [pair for pair in alike if here[pair[0]] == there[pair[1]] == 1]
+
+
+def _is_alike(one: Subject, other: Subject) -> bool:
+    mine, theirs = _without_file(one), _without_file(other)
+    return (mine.kind, mine.gil, mine.function) == (theirs.kind, theirs.gil, theirs.function)
+
+
+def _is_as_large(one: Found, other: Found) -> bool:
+    small, large = sorted(median(it or 0.0 for it in found.costs) for found in (one, other))
+    return small > 0.0 and large <= TOLD_APART * small
+
+
+def _have_a_common(mine: Collection[str], theirs: Collection[str]) -> bool:
+    return any(_are_one(one, other) for one in mine for other in theirs)
+
+
+def _are_one(one: str, other: str) -> bool:
+    """Since Python 3.10 a thread without a name of its own is called after its function, too."""
+    short, long = sorted((one, other), key=len)
+    return one == other or (short == "Thread-*" and long.startswith(f"{short} ("))
+
+
+def _found(
+    runs: Sequence[Run], by_subject: Mapping[Subject, dict[int, list[Finding]]]
+) -> dict[Subject, Found]:
+    return {
+        subject: Found(
+            _costs(runs, found),
+            frozenset(
+                name
+                for number, findings in found.items()
+                for finding in findings
+                for name in _names(runs[number], finding, finding.get("culprits") or None)[:1]
+            ),
+        )
+        for subject, found in by_subject.items()
+    }
+
+
+def _names(run: Run, finding: Finding, tids: Sequence[int] | None = None) -> list[str]:
+    """The patterns of the names of these threads, or of those that it is about."""
+    names = {} if finding["pid"] is None else run.thread_names(finding["pid"])
+    known = (names[tid] for tid in tids or finding["threads"] if tid in names)
+    return [re.sub("[0-9]+", "*", name) for name in known]
 
 
 def _without_file(subject: Subject) -> Subject:
@@ -124,16 +209,13 @@ def _costs(runs: Sequence[Run], found: dict[int, list[Finding]]) -> list[float |
 
 def _subject(finding: Finding, run: Run, commands: dict[str, str]) -> Subject:
     pid = finding["pid"]
-    names = {} if pid is None else run.thread_names(pid)
-    worst = [names[tid] for tid in finding["threads"] if tid in names][:1]
-    if finding["kind"] == "unfair":
-        worst = []
+    worst = [] if finding["kind"] == "unfair" else _names(run, finding)[:1]
     frame = finding.get("user_frame") or finding.get("frame")
     return Subject(
         finding["kind"],
         None if pid is None else commands.get(run.pattern(pid)),
         finding["gil"],
-        re.sub("[0-9]+", "*", worst[0]) if worst else None,
+        worst[0] if worst else None,
         None if frame is None else _without_line(frame),
     )
 

@@ -73,6 +73,8 @@ class Finding(TypedDict):
     cost_s: float
     frame: NotRequired[str | None]
     user_frame: NotRequired[str | None]
+    culprits: NotRequired[list[int]]
+    """Who held meanwhile, where `threads` are those that waited; the worst first."""
 
 
 class Measures(TypedDict):

@@ -142,7 +142,6 @@ METRICS = (
         0.5,
         0.05,
         _per_second(lambda it: it["blocking_calls"]),
-        in_startup=True,
     ),
     Metric(
         "handoffs",

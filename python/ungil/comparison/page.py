@@ -25,6 +25,7 @@ from ungil.comparison.words import (
     conditions,
     matter,
     noise_of,
+    now_for,
     told_status,
 )
 from ungil.formatting import printable
@@ -146,17 +147,33 @@ def _findings(findings: Sequence[ComparedFinding]) -> Iterator[str]:
         yield f"{status + ', ' if status else ''}{verdict}</span>: cost"
         yield f" {amount(cost.metric, cost.before_median)} before,"
         yield f" {amount(cost.metric, cost.after_median)} after"
+        if now := now_for(finding):
+            yield f"; {_name(now)}"
         yield f'<br><span class="quiet">{_name(finding.text)}</span></li>\n'
     yield "</ol>\n</section>\n"
 
 
+def detailed(comparison: Comparison) -> list[tuple[str, Row]]:
+    """The rows that have a table of all numbers, each with a name that no other one has."""
+    of_command = {row.which.command: f" of {row.name}" for row in comparison.commands}
+    several = {row.which.command for row in comparison.gils}
+
+    def of(row: Row) -> str:
+        return of_command.get(row.which.command, "")
+
+    rows = [("all threads", comparison.total)]
+    rows += [(row.name + of(row), row) for row in comparison.gils]
+    for row in comparison.groups:
+        at_gil = f" at GIL {row.which.gil}" if row.which.command in several else ""
+        rows.append((f"{row.name or '(no name)'}{at_its_end(row)}{at_gil}{of(row)}", row))
+    return rows
+
+
 def _details(comparison: Comparison) -> Iterator[str]:
     yield "<section>\n<h2>All numbers</h2>\n"
-    rows = [("all threads", comparison.total)]
-    rows += [(f"GIL {row.which.gil}", row) for row in comparison.gils]
-    rows += [(row.name + at_its_end(row), row) for row in comparison.groups]
+    rows = detailed(comparison)
     for name, row in rows[:DETAILED]:
-        yield f"<details><summary>{_name(name or '(no name)')}</summary>\n"
+        yield f"<details><summary>{_name(name)}</summary>\n"
         heads = ("", "before", "after", "difference", "noise", "verdict", "runs before", "after")
         yield from _open_table(name, heads)
         for judged in row.metrics.values():

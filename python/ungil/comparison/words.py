@@ -100,7 +100,9 @@ def _calls(comparison: Comparison) -> str:
 
 def _but(comparison: Comparison) -> str:
     """What did change where the sum of all waits does not tell: `, but heartbeat waited ...`."""
-    changed = [row for row in comparison.groups if row.status == "both" and row.waited.changed]
+    both = (row for row in comparison.groups if row.status == "both" and row.waited.changed)
+    # Who does not wait at all on one side has no ratio, and may be known by another name there.
+    changed = [row for row in both if changed_by(row.waited)]
     if changed and not comparison.is_worse:
         # They wait most where it is worst: that is what somebody noticed.
         most = max(changed, key=lambda row: abs(row.waited.difference or 0.0))
@@ -146,6 +148,16 @@ def _cost_changed(finding: ComparedFinding) -> str:
     """`is gone`, `is new`, `costs 29 times less`."""
     by = changed_by(finding.cost)
     return f"is {finding.status}" if finding.status != "both" or not by else f"costs {by}"
+
+
+def now_for(finding: ComparedFinding) -> str:
+    """Whom it is about after, if that has another name: `the same, now for pool-*`; or ""."""
+    was, now = finding.subject, finding.now
+    if now is None:
+        return ""
+    who = now.thread if now.thread != was.thread and now.thread is not None else now.command
+    said = f"now for {shortened(printable(who or '(no name)'), NAME)}"
+    return said if finding.cost.changed else f"the same, {said}"
 
 
 def matter(findings: Sequence[ComparedFinding]) -> list[ComparedFinding]:

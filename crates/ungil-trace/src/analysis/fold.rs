@@ -66,8 +66,17 @@ impl Tally {
 
     /// Ends a process and its threads, and folds ended processes if too many have piled up.
     pub(super) fn end_process(&mut self, id: ProcessId, at_ns: u64, totals: ProcessTotals) {
+        let is_early = self.is_early(at_ns);
         let Some(process) = self.processes.get_mut(id.0) else { return };
         if process.ended_ns.is_some() {
+            return;
+        }
+        if is_early && !process.has_counted() {
+            let live = std::mem::take(&mut process.live);
+            for thread in live {
+                self.had_ended(thread);
+            }
+            self.processes.remove(id.0);
             return;
         }
         process.ended_ns = Some(at_ns.max(process.known.at_ns));

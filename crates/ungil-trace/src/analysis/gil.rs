@@ -11,6 +11,7 @@
 //! | wait            | the thread waits     | the acquire was lost: a new wait       |
 //! | the thread ends | it holds or waits    | that ends here, and is counted         |
 
+use super::catching_up::Cut;
 use super::charges::Charges;
 use super::ended::{Ended, EndedHold, EndedWait, counts_waits};
 use super::history::History;
@@ -37,15 +38,18 @@ pub(super) struct Gil {
     pub(super) seats: Vec<Seat>,
     /// Seats of folded threads, for others to take.
     pub(super) free_seats: Vec<u32>,
-    holder: Option<Hold>,
+    pub(super) holder: Option<Hold>,
     /// Seats of the threads that wait.
-    waiting: Vec<u32>,
+    pub(super) waiting: Vec<u32>,
     history: History,
     /// Time in which somebody held while somebody waited, in holds that have ended.
     pub(super) contended_ns: u64,
-    last_holder: Option<ThreadId>,
+    pub(super) last_holder: Option<ThreadId>,
     /// Nothing counts as earlier than this.
-    floor_ns: u64,
+    pub(super) floor_ns: u64,
+    /// How much of it goes on at that moment, and whether anybody got it or let go since.
+    pub(super) cut: Cut,
+    pub(super) has_counted: bool,
     detail: Detail,
     /// When the process got its second thread, if it has one and had none when this was first seen.
     startup_end_ns: u64,
@@ -76,6 +80,8 @@ impl Gil {
             contended_ns: 0,
             last_holder: None,
             floor_ns: 0,
+            cut: Cut::default(),
+            has_counted: false,
             detail: Detail::All,
             startup_end_ns: 0,
             startup_ns: 0,
@@ -84,6 +90,13 @@ impl Gil {
             others: OtherThreads::default(),
             charges: Charges::default(),
         }
+    }
+
+    /// One that counts from `floor_ns` on.
+    pub(super) fn since(number: u8, floor_ns: u64) -> Self {
+        let mut gil = Self { floor_ns, ..Self::new(number) };
+        gil.history.end_ns = floor_ns;
+        gil
     }
 
     /// A seat for a thread that touches this GIL for the first time.
@@ -106,12 +119,11 @@ impl Gil {
         live: impl Fn(ThreadId) -> bool,
     ) -> Self {
         let mut gil = Self {
-            floor_ns: at_ns,
             detail,
             last_holder: self.last_holder,
-            ..Self::new(self.number)
+            cut: Cut { holds: u64::from(self.is_held()), waits: self.waiting() as u64 },
+            ..Self::since(self.number, at_ns)
         };
-        gil.history.end_ns = at_ns;
         for (index, seat) in self.seats.iter().enumerate().skip(1) {
             let keeps = seat.thread.is_some_and(&live);
             gil.seats.push(if keeps { seat.reopened(at_ns, detail) } else { Seat::default() });
@@ -142,6 +154,7 @@ impl Gil {
         self.startup_end_ns = at_ns;
         for seat in &mut self.seats {
             seat.startup_ns = seat.holds.sum.total_ns;
+            seat.startup_calls = seat.blocking_calls;
         }
         let all = self.seats.iter().map(|seat| seat.startup_ns);
         self.startup_ns = all.fold(0, u64::saturating_add);
@@ -151,6 +164,9 @@ impl Gil {
     /// meanwhile.
     #[inline]
     pub(super) fn apply(&mut self, index: u32, event: Event, blame_ns: u64) -> Option<ThreadId> {
+        if event.at_ns < self.floor_ns && self.catch_up(index, event) {
+            return None;
+        }
         let seat = &mut self.seats[index as usize];
         let at_ns = event.at_ns.max(seat.last_ns);
         seat.last_ns = at_ns;
@@ -191,6 +207,11 @@ impl Gil {
             self.end_hold(at_ns, End::Unseen, blame_ns);
         }
         self.discard_wait(index, at_ns);
+        self.wait_from(index, at_ns);
+    }
+
+    /// The thread waits from `at_ns` on.
+    pub(super) fn wait_from(&mut self, index: u32, at_ns: u64) {
         let late_ns = self.history.contend(at_ns);
         self.add_contended(at_ns, at_ns.saturating_add(late_ns));
         if let Some(hold) = &mut self.holder {
@@ -202,6 +223,7 @@ impl Gil {
     }
 
     fn acquire(&mut self, index: u32, at_ns: u64, blame_ns: u64) -> Option<ThreadId> {
+        self.has_counted = true;
         if self.holder.is_some() {
             self.end_hold(at_ns, End::Unseen, blame_ns);
         }
@@ -223,6 +245,7 @@ impl Gil {
             seat.gaps.add(at_ns - released.at_ns);
             if released.voluntary {
                 seat.blocking_calls += 1;
+                seat.startup_calls += u64::from(at_ns < self.startup_end_ns);
                 if let Some(ns) = waited_ns {
                     seat.blocking_waits.add(ns);
                 }
@@ -239,6 +262,7 @@ impl Gil {
     }
 
     fn release(&mut self, index: u32, at_ns: u64, end: End, blame_ns: u64) {
+        self.has_counted = true;
         match &self.holder {
             Some(hold) if hold.seat == index => self.end_hold(at_ns, end, blame_ns),
             Some(_) => self.end_hold(at_ns, End::Unseen, blame_ns),
@@ -442,7 +466,7 @@ impl Gil {
     }
 
     /// The thread waits no longer. What its wait was charged with stays.
-    fn end_wait(&mut self, index: u32, at_ns: u64) {
+    pub(super) fn end_wait(&mut self, index: u32, at_ns: u64) {
         self.seats[index as usize].wait = None;
         if let Some(place) = self.waiting.iter().position(|&waiting| waiting == index) {
             self.waiting.swap_remove(place);

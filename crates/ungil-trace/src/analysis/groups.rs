@@ -209,7 +209,8 @@ impl Group {
         sums.voluntary = sums.voluntary.saturating_add(seat.voluntary);
         sums.forced = sums.forced.saturating_add(seat.forced);
         sums.drop_requests = sums.drop_requests.saturating_add(seat.drop_requests);
-        sums.blocking_calls = sums.blocking_calls.saturating_add(seat.blocking_calls);
+        let calls = seat.blocking_calls.saturating_sub(seat.startup_calls);
+        sums.blocking_calls = sums.blocking_calls.saturating_add(calls);
         sums.blocking_waited_s += seconds(seat.blocking_waits.total_ns);
         sums.not_run_s += seconds(seat.descheduled.sum.total_ns);
         self.waits.merge(&seat.waits);

@@ -71,6 +71,8 @@ pub struct Measured {
     passed: usize,
     /// The part that is being counted.
     part: Option<Tally>,
+    /// The one before: what happened in it may be told after the edge.
+    ending: Option<(u64, u64, Tally)>,
     parts: Vec<(u64, u64, Tally)>,
 }
 
@@ -85,6 +87,7 @@ impl Measured {
             edges: busy.edges(most, least_ns),
             passed: 0,
             part: None,
+            ending: None,
             parts: Vec::new(),
         }
     }
@@ -97,13 +100,13 @@ impl Measured {
             }
         }
         self.analysis.push(record);
-        let Some(part) = &mut self.part else { return };
-        match record {
-            // The kernel's counts, and the thread's own, are of its whole life.
-            Record::ThreadEnded { thread, at_ns, .. } => part.end_thread(*thread, *at_ns, None),
-            Record::KernelCount { count: KernelCount { at_ns, .. }, .. }
-                if self.edges.get(self.passed).is_some_and(|edge_ns| at_ns >= edge_ns) => {}
-            _ => _ = part.push(record),
+        if let Some((_, end_ns, ending)) = &mut self.ending
+            && record.at_ns().is_some_and(|at_ns| at_ns < *end_ns)
+        {
+            push(ending, record, *end_ns);
+        }
+        if let Some((part, end_ns)) = self.part.as_mut().zip(self.edges.get(self.passed)) {
+            push(part, record, *end_ns);
         }
     }
 
@@ -112,8 +115,9 @@ impl Measured {
         let edge_ns = self.edges[self.passed];
         let next = (self.passed + 1 < self.edges.len())
             .then(|| self.analysis.tally.reopened(edge_ns, Detail::All));
+        self.parts.extend(self.ending.take());
         if let Some(part) = std::mem::replace(&mut self.part, next) {
-            self.parts.push((self.edges[self.passed - 1], edge_ns, part));
+            self.ending = Some((self.edges[self.passed - 1], edge_ns, part));
         }
         self.passed += 1;
     }
@@ -123,6 +127,7 @@ impl Measured {
         while self.passed < self.edges.len() {
             self.pass();
         }
+        self.parts.extend(self.ending.take());
         let whole = &self.analysis.tally;
         let started_ns = whole.started_ns.unwrap_or(whole.now_ns);
         let stretch = |start_ns: u64, end_ns: u64, tally: &Tally| Stretch {
@@ -137,5 +142,15 @@ impl Measured {
             parts: parts.collect(),
             whole: stretch(self.begin_ns, self.end_ns, whole),
         }
+    }
+}
+
+/// Counts a record in a part that ends at `end_ns`.
+fn push(part: &mut Tally, record: &Record, end_ns: u64) {
+    match record {
+        // The kernel's counts, and the thread's own, are of its whole life.
+        Record::ThreadEnded { thread, at_ns, .. } => part.end_thread(*thread, *at_ns, None),
+        Record::KernelCount { count: KernelCount { at_ns, .. }, .. } if *at_ns >= end_ns => {}
+        _ => _ = part.push(record),
     }
 }

@@ -45,6 +45,7 @@ mod short_gaps;
 mod hold;
 mod ended;
 mod charges;
+mod catching_up;
 mod judged;
 mod park_stacks;
 mod parks;

@@ -51,8 +51,6 @@ pub struct Part {
     from_ns: u64,
     pub(super) to_ns: u64,
     is_open: bool,
-    cut_holds: u64,
-    cut_waits: u64,
     /// Events that threads lost which did not live in the part alone.
     lost_outside: u64,
     tells_ended: bool,
@@ -72,8 +70,6 @@ impl Part {
             from_ns,
             to_ns,
             is_open: false,
-            cut_holds: 0,
-            cut_waits: 0,
             lost_outside: 0,
             tells_ended: false,
         }
@@ -129,11 +125,6 @@ impl Part {
                 }
             }
             _ if is_after => {}
-            Record::Snapshot { .. } => {
-                self.analysis.push(record);
-                // What crosses its edge crosses that of a part which begins with it.
-                (self.cut_holds, self.cut_waits) = self.running();
-            }
             Record::Stack { at_ns, .. }
             | Record::NoStack { at_ns, .. }
             | Record::Stopped { at_ns, .. }
@@ -153,14 +144,16 @@ impl Part {
         if self.tells_ended {
             self.analysis.tally.tell_ended();
         }
-        (self.cut_holds, self.cut_waits) = self.running();
     }
 
-    /// How many holds and waits have not ended.
-    fn running(&self) -> (u64, u64) {
+    /// How many holds and waits go on at its beginning and at its end.
+    fn cut(&self) -> (u64, u64) {
         let gils = self.analysis.tally.processes.iter().flat_map(|process| &process.gils);
         gils.fold((0, 0), |(holds, waits), gil| {
-            (holds + u64::from(gil.is_held()), waits + gil.waiting() as u64)
+            (
+                holds + gil.cut.holds + u64::from(gil.is_held()),
+                waits + gil.cut.waits + gil.waiting() as u64,
+            )
         })
     }
 
@@ -169,7 +162,7 @@ impl Part {
         if !self.is_open {
             self.open();
         }
-        let (held, waiting) = self.running();
+        let (cut_holds, cut_waits) = self.cut();
         self.analysis.tally.now_ns = self.to_ns;
         let mut report = self.analysis.report();
         if self.lost_outside > 0 {
@@ -181,8 +174,8 @@ impl Part {
         }
         report.part = Some(PartReport {
             window: self.analysis.tally.window(self.from_ns, self.to_ns),
-            cut_holds: self.cut_holds + held,
-            cut_waits: self.cut_waits + waiting,
+            cut_holds,
+            cut_waits,
         });
         report
     }

@@ -39,6 +39,8 @@ pub(super) struct Process {
     pub(super) judged: Option<Least>,
     /// Whether what ends is told one by one.
     pub(super) tells_ended: bool,
+    /// Before it nothing is counted.
+    pub(super) floor_ns: u64,
 }
 
 /// How the GIL of a free-threaded interpreter was switched on.
@@ -139,6 +141,7 @@ impl Process {
             startup,
             judged: None,
             tells_ended: false,
+            floor_ns: 0,
         }
     }
 
@@ -147,11 +150,19 @@ impl Process {
         self.live.insert(id);
         if let Startup::Alone { threads } = &mut self.startup {
             *threads += 1;
-            if *threads == 2 {
+            if *threads == 2 && at_ns < self.floor_ns {
+                self.startup = Startup::Before;
+            } else if *threads == 2 {
                 self.gils.iter_mut().for_each(|gil| gil.end_startup(at_ns));
                 self.startup = Startup::Until { at_ns };
             }
         }
+    }
+
+    /// Whether anything was counted that its threads did.
+    pub(super) fn has_counted(&self) -> bool {
+        let mut seats = self.gils.iter().flat_map(|gil| &gil.seats);
+        seats.any(|seat| seat.last_ns > self.floor_ns)
     }
 
     /// The same process with nothing counted yet, from `at_ns` on; `None` if it has ended.
@@ -181,13 +192,14 @@ impl Process {
             },
             judged: None,
             tells_ended: false,
+            floor_ns: at_ns,
         })
     }
 
     /// Seats `thread` at a GIL that it has not touched before.
     pub(super) fn seat(&mut self, id: ThreadId, thread: &mut Thread, number: u8) -> Chair {
         let place = self.gils.iter().position(|gil| gil.number == number).unwrap_or_else(|| {
-            let mut gil = Gil::new(number);
+            let mut gil = Gil::since(number, self.floor_ns);
             gil.judged = self.judged.map(Judged::new);
             gil.ended = self.tells_ended.then(Vec::new);
             if let Startup::Until { at_ns } = self.startup {

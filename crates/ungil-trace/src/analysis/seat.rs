@@ -32,6 +32,8 @@ pub(super) struct Seat {
     pub(super) drop_requests: u64,
     /// Acquires whose last release before was voluntary.
     pub(super) blocking_calls: u64,
+    /// Those of before the process had a second thread: mostly imports.
+    pub(super) startup_calls: u64,
     /// The waits of those acquires that waited.
     pub(super) blocking_waits: Waits,
     pub(super) unanswered: Unanswered,

@@ -3,7 +3,7 @@
 use super::ended::{Ended, Place};
 use super::forked::own;
 use super::judged::Least;
-use super::process::{Process, Startup, SwitchedOn, Thread};
+use super::process::{Chair, Process, Startup, SwitchedOn, Thread};
 use super::samples::Sample;
 use super::seat::Detail;
 use crate::dense::Dense;
@@ -115,10 +115,16 @@ impl Tally {
                 }
             }
             &Record::KernelCount { thread, count } => self.kernel_counted(thread, count),
-            Record::Throttled { process, times, stopped_ns, .. } => {
+            Record::Throttled { process, times, stopped_ns, at_ns } => {
+                let is_early = self.is_early(*at_ns);
                 if let Some(process) = self.processes.get_mut(process.0) {
                     process.throttled = Some((*times, *stopped_ns));
+                    if is_early {
+                        process.throttled_before = (*times, *stopped_ns);
+                    }
                 }
+            }
+            Record::Stopped { at_ns, .. } | Record::Look { at_ns, .. } if self.is_early(*at_ns) => {
             }
             Record::Stack { thread, at_ns, frames, native } => {
                 self.sampled(*thread, *at_ns, &Sample::of(own(frames), native.as_deref()));
@@ -142,10 +148,14 @@ impl Tally {
                 }
             }
             Record::ProcessStarted(process) => {
+                let floor_ns = self.floor_ns.unwrap_or(0);
+                let mut known = process.clone();
+                known.at_ns = known.at_ns.max(floor_ns);
                 let started = Process {
                     judged: self.judged,
                     tells_ended: self.tells_ended,
-                    ..Process::new(process.clone())
+                    floor_ns,
+                    ..Process::new(known)
                 };
                 if self.processes.insert(process.process.0, started) {
                     self.saw(process.at_ns);
@@ -175,6 +185,11 @@ impl Tally {
             }
         }
         None
+    }
+
+    /// Whether this was before counting began.
+    pub(super) fn is_early(&self, at_ns: u64) -> bool {
+        self.floor_ns.is_some_and(|floor_ns| at_ns < floor_ns)
     }
 
     pub(super) fn saw(&mut self, at_ns: u64) {
@@ -241,6 +256,7 @@ impl Tally {
 
     fn start_thread(&mut self, id: ThreadId, thread: Thread) {
         let started_ns = thread.started_ns;
+        let thread = Thread { started_ns: started_ns.max(self.floor_ns.unwrap_or(0)), ..thread };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         if process.ended_ns.is_none() && self.threads.insert(id.0, thread) {
             process.begin_thread(id, started_ns);
@@ -248,8 +264,38 @@ impl Tally {
         }
     }
 
+    /// Whether anything was counted that the thread did.
+    fn has_counted(&self, id: ThreadId) -> bool {
+        let floor_ns = self.floor_ns.unwrap_or(0);
+        self.threads.get(id.0).is_some_and(|thread| {
+            let Some(process) = self.processes.get(thread.process.0) else { return false };
+            let seat = |chair: &Chair| &process.gils[chair.place].seats[chair.seat as usize];
+            thread.chairs.iter().any(|chair| seat(chair).last_ns > floor_ns)
+        })
+    }
+
+    /// A thread ended before counting began.
+    pub(super) fn had_ended(&mut self, id: ThreadId) {
+        // What is told once more at the end of its process is told of a thread that is known.
+        let Some(thread) = self.threads.get(id.0).filter(|it| it.ended_ns.is_none()) else {
+            return;
+        };
+        let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        process.live.remove(&id);
+        for chair in &thread.chairs {
+            let gil = &mut process.gils[chair.place];
+            let waiting = gil.waiting();
+            gil.had_left(chair.seat);
+            self.waiting = self.waiting + gil.waiting() - waiting;
+        }
+        self.threads.remove(id.0);
+    }
+
     /// Ends a thread, or completes one that has ended with its process, by its own totals.
     pub(super) fn end_thread(&mut self, id: ThreadId, at_ns: u64, totals: Option<&ThreadTotals>) {
+        if self.is_early(at_ns) && !self.has_counted(id) {
+            return self.had_ended(id);
+        }
         let Some(thread) = self.threads.get_mut(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
         let newly_ended = thread.ended_ns.is_none();

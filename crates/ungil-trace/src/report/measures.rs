@@ -88,7 +88,7 @@ pub struct GroupMeasures {
     pub forced: u64,
     /// Drop requests made.
     pub drop_requests: u64,
-    /// Acquires after a voluntary release: finished blocking calls.
+    /// Acquires after a voluntary release: finished blocking calls, without those of the start-up.
     pub blocking_calls: u64,
     /// What was waited at those.
     pub blocking_waited_s: f64,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from ungil._native import trace_span
 from ungil.errors import UsageError
 from ungil.formatting import digits, moment
 
 SECOND_NS = 1_000_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0}
 A_LENGTH = re.compile(r"(\d+\.?\d*|\.\d+) ?([a-z]*)")
 A_TIME_OF_DAY = re.compile(r"\d\d?:\d\d(:\d\d(\.\d+)?)?")
@@ -89,19 +90,23 @@ class Extent:
         return self._at(option, text, _local(start.date(), of_day) + fraction)
 
     def _at(self, option: str, text: str, at: datetime) -> int:
-        start = self._start(option, text)
-        at_ns = self.start_ns + round((at - start).total_seconds() * SECOND_NS)
+        # In whole numbers: the report says this very moment, and would round it down otherwise.
+        since_1970_us = (at - EPOCH) // timedelta(microseconds=1)
+        at_ns = self.start_ns + 1_000 * since_1970_us - self._unix_ns(option, text)
         if not self.start_ns - SECOND_NS <= at_ns <= self.end_ns + SECOND_NS:
             raise UsageError(f"{option} {text!r} is not in the trace, which {self._extent()}")
         return at_ns
 
     def _start(self, option: str, text: str) -> datetime:
+        return datetime.fromtimestamp(self._unix_ns(option, text) / SECOND_NS).astimezone()
+
+    def _unix_ns(self, option: str, text: str) -> int:
         if self.unix_ns is None:
             raise UsageError(
                 f"the trace lacks the time of day, so {option} {text!r} cannot be found in it: "
                 "give seconds from its start"
             )
-        return datetime.fromtimestamp(self.unix_ns / SECOND_NS).astimezone()
+        return self.unix_ns
 
     def _extent(self) -> str:
         length_s = (self.end_ns - self.start_ns) / SECOND_NS

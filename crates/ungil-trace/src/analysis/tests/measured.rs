@@ -126,12 +126,47 @@ fn threads_whose_names_differ_in_numbers_are_one_group_without_the_start_up() {
 }
 
 #[test]
+fn blocking_calls_of_the_start_up_are_none_of_the_run() {
+    let mut records = vec![process(0), thread_of(0, 0, START)];
+    let call = |at_ms: u64| {
+        [(at_ms, Kind::Acquire), (at_ms + 1, Kind::ReleaseVoluntary)]
+            .map(|(at_ms, kind)| event(0, 0, START + at_ms * MS, kind))
+    };
+    records.extend([0, 10, 20].into_iter().flat_map(call));
+    records.push(thread_of(0, 1, START + 50 * MS));
+    records.extend([30, 40, 60, 70].into_iter().flat_map(call));
+    records.push(process_end(0, START + 100 * MS));
+    let calls = |stretch: &Stretch| sum(stretch, |group| group.blocking_calls as f64);
+    assert_close(calls(&measured(&records, 1, MS).whole), 2.0);
+    assert_close(measured(&records, 5, MS).parts.iter().map(calls).sum(), 2.0);
+}
+
+#[test]
 fn parts_begin_when_there_is_a_second_thread() {
     let measures = measured(&pool(), 10, MS);
     assert_eq!(measures.parts.len(), 10);
     assert_close(measures.parts[0].start_s, 0.1);
     assert_close(measures.parts[9].end_s, 0.2);
     assert!(measured(&pool(), 10, 60 * MS).parts.is_empty());
+}
+
+#[test]
+fn what_is_told_after_an_edge_counts_in_the_part_in_which_it_was() {
+    let mut records = vec![process(0), process(1)];
+    records.extend(
+        [(0, 0), (0, 1), (1, 2), (1, 3)].map(|(process, it)| thread_of(process, it, START)),
+    );
+    records.push(event(0, 0, START + 55 * MS, Kind::Acquire));
+    for at_ms in [10, 30, 60] {
+        records.push(event(0, 2, START + at_ms * MS, Kind::Acquire));
+        records.push(event(0, 2, START + (at_ms + 10) * MS, Kind::ReleaseVoluntary));
+    }
+    records.push(process_end(0, START + 100 * MS));
+    let measures = measured(&records, 2, MS);
+    let held: Vec<f64> = measures.parts.iter().map(|it| sum(it, |group| group.held_s)).collect();
+    assert!(close(held[0], 0.020) && close(held[1], 0.055), "{held:?}");
+    let holds: Vec<f64> = measures.parts.iter().map(|it| sum(it, |it| it.holds as f64)).collect();
+    assert!(close(holds[0], 2.0) && close(holds[1], 2.0), "{holds:?}");
 }
 
 #[test]

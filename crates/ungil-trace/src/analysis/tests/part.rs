@@ -113,6 +113,87 @@ fn a_span_reaches_from_the_first_process_to_the_last_word() {
     assert_eq!((span.started_ns(), span.end_ns()), (START, START + 50 * MS));
 }
 
+/// The same with a second process, whose records come after those of the first one: they are of
+/// other times. Its thread 2 uses the GIL three times from 4 ms on, and holds from 14 to 24 ms.
+fn told_later() -> Vec<Record> {
+    let mut records = vec![process(1)];
+    records.extend(two_threads());
+    let end = records.pop();
+    records.push(thread_of(1, 2, START));
+    records.push(thread_of(1, 3, START));
+    for from_ns in [4 * MS, 6 * MS, 8 * MS] {
+        records.push(event(0, 2, START + from_ns, Kind::Acquire));
+        records.push(event(0, 2, START + from_ns + MS, Kind::ReleaseVoluntary));
+    }
+    records.push(event(0, 2, START + 14 * MS, Kind::Acquire));
+    records.push(event(0, 3, START + 16 * MS, Kind::Wait));
+    records.push(event(0, 3, START + 17 * MS, Kind::DropRequest));
+    records.push(event(0, 2, START + 24 * MS, Kind::ReleaseForced));
+    records.push(event(0, 3, START + 24 * MS, Kind::Acquire));
+    records.push(event(0, 3, START + 26 * MS, Kind::ReleaseVoluntary));
+    records.extend(end);
+    records
+}
+
+#[test]
+fn what_ended_before_a_part_is_not_in_it_even_if_it_is_told_later() {
+    let report = part(&told_later(), 20 * MS, 35 * MS);
+    let [first, second] = [0, 1].map(|pid| {
+        let found = report.processes.iter().find(|it| it.pid == PID + pid);
+        &found.unwrap_or_else(|| panic!("{:?}", report.processes)).gils[0]
+    });
+    assert_close(first.threads.iter().map(|it| it.held_s).sum(), 0.015);
+    let holder = second.threads.iter().find(|it| it.tid == PID + 2).unwrap();
+    let waiter = second.threads.iter().find(|it| it.tid == PID + 3).unwrap();
+    assert_close(holder.held_s, 0.004);
+    assert_eq!((holder.holds.count, holder.voluntary, holder.forced), (1, 0, 1));
+    assert_close(waiter.waited_s, 0.004);
+    assert_eq!((waiter.waits.count, waiter.drop_requests), (1, 0));
+    assert_close(second.contended_s, 0.004);
+    let told = report.part.unwrap();
+    assert_eq!((told.cut_holds, told.cut_waits), (3, 2));
+}
+
+#[test]
+fn a_process_that_is_told_of_late_counts_from_the_beginning_of_the_part() {
+    let records = told_later();
+    let (mut late, told): (Vec<_>, Vec<_>) = (vec![process(1)], records[1..].to_vec());
+    late.splice(0..0, told[..8].to_vec());
+    late.extend(told[8..].to_vec());
+    let (report, expected) = (part(&late, 20 * MS, 35 * MS), part(&records, 20 * MS, 35 * MS));
+    assert_eq!(sums(&report), sums(&expected));
+    let cut = |report: &Report| report.part.as_ref().map(|it| (it.cut_holds, it.cut_waits));
+    assert_eq!(cut(&report), cut(&expected));
+}
+
+#[test]
+fn what_ended_before_a_part_ends_in_it_not_once_more() {
+    let mut records = told_later();
+    let end = Record::ProcessEnded {
+        process: crate::record::ProcessId(1),
+        at_ns: START + 28 * MS,
+        totals: ProcessTotals::default(),
+    };
+    records.insert(records.len() - 1, end);
+    assert_eq!(part(&records, 27 * MS, 50 * MS).processes.len(), 2);
+    assert_eq!(part(&records, 29 * MS, 50 * MS).processes.len(), 1);
+}
+
+#[test]
+fn a_thread_whose_end_is_told_of_too_early_keeps_what_was_counted() {
+    let end = |at_ns| Record::ThreadEnded {
+        thread: ThreadId(2),
+        at_ns: START + at_ns,
+        totals: ThreadTotals::default(),
+    };
+    let mut records = told_later();
+    records.insert(records.len() - 1, end(19 * MS));
+    let late = |report: &Report| report.processes.iter().find(|it| it.pid == PID + 1).cloned();
+    assert_eq!(late(&part(&records, 20 * MS, 50 * MS)).unwrap().gils[0].threads.len(), 2);
+    let report = part(&records, 30 * MS, 50 * MS);
+    assert_eq!(late(&report).unwrap().gils[0].threads.len(), 1);
+}
+
 /// What is additive in a report, in nanoseconds.
 fn sums(report: &Report) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
