@@ -14,10 +14,12 @@ mod kernel;
 mod processes;
 mod calls;
 mod nothing;
+mod no_use;
 
 use crate::advice::{Advice, Unit};
 use calls::Call;
 pub use kernel::explains_most;
+pub use no_use::say as say_no_use;
 pub use sight::Sight;
 use ungil_trace::report::Report;
 

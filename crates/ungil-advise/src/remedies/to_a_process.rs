@@ -33,7 +33,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
              shows which function they ran"
         }
     };
-    let (gain, confidence) = ward.predicted(
+    let (gain, confidence) = ward.predicted_side_by_side(
         |baseline| {
             let (sources, rules) = (baseline.sources(&tids), baseline.as_recorded());
             if in_it >= ALL {
@@ -42,7 +42,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             let less = sources.into_iter().map(|source| (source, Change::Work(1.0 - in_it)));
             Rules { changes: less.collect(), ..rules }
         },
-        Some(rests_on),
+        rests_on,
     );
     let caused = scene.blame_share(culprits) * in_it;
     let mut evidence = ward.evidence();
