@@ -74,8 +74,8 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
         calls.extend(processes::say(report, &computing).map(working));
         // Where a GIL is a limit, waits for something else need not be.
         let sights = || sights().filter(|sight| !sight.is_contended());
-        let has_children =
-            |sight: &Sight| computing.iter().any(|it| it.parent_pid == sight.process.pid);
+        let busy = processes::busy(report);
+        let has_children = |sight: &Sight| busy.iter().any(|it| it.parent_pid == sight.process.pid);
         for sight in sights() {
             let all = found.iter().chain(&polls).chain(calls.iter().map(|it| &it.advice));
             let told: Vec<_> = all.filter_map(|it| it.subject.function.clone()).collect();

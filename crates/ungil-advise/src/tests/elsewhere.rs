@@ -631,6 +631,16 @@ fn processes_that_compute_side_by_side_have_nothing_to_gain_from_the_gil() {
 }
 
 #[test]
+fn that_a_process_waits_for_those_whose_threads_compute_is_no_cause() {
+    let mut report = parent_of_two();
+    for child in &mut report.processes[1..] {
+        child.gils[0].contended_s = 0.5 * child.duration_s;
+    }
+    let causes: Vec<_> = advise(&report, &[]).advice.iter().map(|it| it.cause).collect();
+    assert!(!causes.contains(&Some(Cause::Process)), "{causes:?}");
+}
+
+#[test]
 fn a_process_that_waits_for_one_that_does_not_compute_says_so() {
     let mut report = parent_of_two();
     report.processes.truncate(1);
