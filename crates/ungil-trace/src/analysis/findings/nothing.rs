@@ -5,7 +5,9 @@ use super::parked::is_its_own;
 use super::scene::{is_relevant, recorded};
 use super::{whose, words};
 use crate::record::NOTHING_RECORDED;
-use crate::report::{Evidence, Finding, GilReport, ParkedThread, ParksReport, ProcessReport};
+use crate::report::{
+    Evidence, Finding, GilReport, ParkedThread, ParksReport, ProcessReport, Processors,
+};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
@@ -50,10 +52,14 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let is_limit = contended_share > LIMIT_SHARE;
     let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
-        format!(
-            "{NO_DISADVANTAGE}{the_gil} is the bottleneck: {wanting:.1} threads wanted it on \
-             average; it"
-        )
+        let bottleneck = if wanting < 1.0 {
+            // On average over the time in which nobody wanted it, too, they are fewer than hold it.
+            let wanting = wanting / held_share.max(contended_share);
+            format!(" in bursts: while it was held, {wanting:.1} threads wanted it on average")
+        } else {
+            format!(": {wanting:.1} threads wanted it on average")
+        };
+        format!("{NO_DISADVANTAGE}{the_gil} is the bottleneck{bottleneck}; it")
     } else {
         format!("nothing wrong with {the_gil}: it")
     };
@@ -72,7 +78,12 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
         words::percent(contended_share),
         words::waited_at_most(waited_max_s),
     );
-    let advice = "only processes, or native code that releases the GIL, run in parallel";
+    let advice = match process.processors.map(Processors::usable) {
+        Some(usable) if usable <= 1.0 => {
+            "it may use only one processor, on which nothing runs in parallel"
+        }
+        _ => "only processes, or native code that releases the GIL, run in parallel",
+    };
     let evidence = Evidence::None { held_share, contended_share, waited_max_s };
     Finding {
         advice: is_limit.then(|| advice.to_owned()),
