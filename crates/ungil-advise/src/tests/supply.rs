@@ -1,7 +1,7 @@
 //! Threads that do nothing but to compute, and the processors that they have.
 
-use super::story::{Story, Told, first};
-use crate::Kind;
+use super::story::{MS, PID, Story, Told, first};
+use crate::{Kind, advise};
 
 /// So many threads take turns at the GIL, in a program that may use so many processors.
 fn compute_on(computing: u32, processors: u32) -> Told {
@@ -52,7 +52,34 @@ fn side_by_side_threads_that_only_compute_wait_for_processors() {
 fn a_thread_that_is_late_after_calls_gains_from_another_order_on_one_processor_too() {
     let mut story = Story::convoy();
     story.may_use(1, None);
-    let told = story.end(2_000 * super::story::MS);
+    let told = story.end(2_000 * MS);
     assert_eq!(told.kinds()[0], Kind::Policy);
     assert!(left_by(&told, Kind::SwitchInterval) < 0.5);
+}
+
+#[test]
+fn a_server_gets_more_processes_only_where_the_recorded_ones_leave_processors() {
+    let code = |processors, workers: u32| {
+        let mut story = Story::convoy().started_by("/venv/bin/python /venv/bin/gunicorn app:app");
+        story.may_use(processors, None);
+        let Told { mut report, demands, .. } = story.end(2_000 * MS);
+        for worker in 1..workers {
+            let mut process = report.processes[0].clone();
+            process.pid = PID + 10 + worker;
+            report.processes.push(process);
+        }
+        let advised = advise(&report, &demands).advice;
+        let advice = advised.into_iter().find(|it| it.kind == Kind::ToAProcess).unwrap();
+        (advice.action.code.unwrap(), advice.confidence.because)
+    };
+    for (processors, workers, is_told) in [(2, 1, true), (1, 1, false), (3, 3, false), (8, 3, true)]
+    {
+        let (code, because) = code(processors, workers);
+        assert_eq!(code.contains("gunicorn with --workers N"), is_told, "{code}");
+        assert_eq!(
+            because.contains("leaves out that the program keeps the"),
+            !is_told,
+            "{because}"
+        );
+    }
 }
