@@ -10,6 +10,8 @@ use ungil_trace::report::{Evidence, ProcessReport, Processors, Report, What};
 const LATE: f64 = 0.1;
 /// So do those that give the GIL up for others before less than this part (of 1) of their waits.
 const FORCED: f64 = 0.5;
+/// Threads of whose waits this part (of 1) is left gain nothing.
+const ALL: f64 = 0.9;
 /// Who keeps this part (of 1) of the processors busy leaves none.
 pub const BUSY: f64 = 0.8;
 
@@ -22,6 +24,11 @@ pub fn usable(process: &ProcessReport) -> Option<f64> {
 pub fn is_short(report: &Report, process: &ProcessReport) -> bool {
     let used = ran_share(process) + used_beside(report, process);
     usable(process).is_some_and(|usable| used >= BUSY * usable)
+}
+
+/// How many processors the other recorded processes leave to this one; `None` if that is not known.
+pub fn left_by_others(report: &Report, process: &ProcessReport) -> Option<f64> {
+    usable(process).map(|usable| (usable - used_beside(report, process)).max(0.0))
 }
 
 /// How many processors the other recorded processes used during this one, on average. The kernel may
@@ -68,12 +75,16 @@ impl Scene<'_> {
     /// The part (of 1) of the waits that is left for processors if the threads run side by side; 0
     /// where that is not known, or where they do more than to compute.
     pub fn left_for_processors(&self, report: &Report) -> f64 {
-        let Some(usable) = usable(self.process).filter(|_| self.only_computes()) else {
-            return 0.0;
-        };
+        let left = left_by_others(report, self.process).filter(|_| self.only_computes());
+        let Some(left) = left else { return 0.0 };
         let held = (self.gil.held_s - self.gil.startup_held_s) / self.busy_s();
         let waits = self.gil.wanting_busy_mean - held;
-        let run = (usable - used_beside(report, self.process)).max(held);
-        if waits > 0.0 { ((self.gil.wanting_busy_mean - run) / waits).clamp(0.0, 1.0) } else { 0.0 }
+        let wait = self.gil.wanting_busy_mean - left.max(held);
+        if waits > 0.0 { (wait / waits).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Whether next to none of them could run side by side.
+    pub fn lacks_processors(&self, report: &Report) -> bool {
+        self.left_for_processors(report) >= ALL
     }
 }

@@ -12,8 +12,10 @@ _ROLES = {
 
 
 def program(process: Process, processes: list[Process]) -> tuple[list[str], str | None]:
-    """The command line of its program, and what the process is there for if multiprocessing
-    started it: its own command line tells nothing then."""
+    """Return the command line of its program, and what the process is there for.
+
+    The second is `None` unless multiprocessing started it: its own command line tells nothing then.
+    """
     own, child = _role(process), process
     for _ in processes if own else ():
         started = child.get("started_s", 0.0)

@@ -329,5 +329,7 @@ def _command(process: Process, report: Report) -> str:
     """The command line, without the folder of the program and cut where it gets boring."""
     argv, role = program(process, report["processes"])
     argv = [PurePath(argv[0]).name, *argv[1:]] if argv else ["?"]
+    if role and argv[0].startswith("python") and argv[1:] and not argv[1].startswith("-"):
+        argv = [PurePath(argv[1]).name, *argv[2:]]
     text = printable((f"{role} of " if role else "") + shlex.join(argv))
     return text if len(text) <= 60 else text[:59] + "…"

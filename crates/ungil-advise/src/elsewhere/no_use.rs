@@ -8,7 +8,7 @@ use ungil_trace::report::Report;
 
 /// What is told of the GIL at which threads waited longest.
 pub fn say(report: &Report, scene: &Scene) -> Advice {
-    let processors = usable(scene.process).filter(|_| scene.left_for_processors(report) > 0.0);
+    let processors = usable(scene.process).filter(|_| scene.lacks_processors(report));
     let (text, level, because) = match processors {
         Some(usable) => (
             format!(

@@ -4,8 +4,7 @@ use super::Ward;
 use super::fewer_collections::are_what_to_end;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{only_takes_lock, short};
-use crate::scene::Scene;
-use crate::supply::usable;
+use crate::supply::{left_by_others, usable};
 use ungil_simulate::{Gil, Rules};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
@@ -96,7 +95,7 @@ fn assumed_processors(ward: &Ward) -> String {
         let usable = words::processors(usable);
         return format!("it assumes that its threads have the {usable} that the program may use");
     }
-    match leaves_out_processors(scene) {
+    match leaves_out_processors(ward) {
         Some(usable) => format!(
             "it leaves out that threads then wait for one of the {} that the program may use, and \
              assumes a processor for each thread",
@@ -106,9 +105,10 @@ fn assumed_processors(ward: &Ward) -> String {
     }
 }
 
-/// How many processors the program may use, if these are fewer than the threads that wanted to run,
-/// and its prediction leaves that out.
-pub(super) fn leaves_out_processors(scene: &Scene) -> Option<f64> {
-    let usable = usable(scene.process).filter(|_| !scene.only_computes());
-    usable.filter(|&usable| usable < scene.gil.wanting_busy_mean)
+/// How many processors the program may use, if its other processes leave fewer than threads wanted
+/// to run, and the prediction leaves that out.
+pub(super) fn leaves_out_processors(ward: &Ward) -> Option<f64> {
+    let scene = &ward.scene;
+    let left = left_by_others(ward.report, scene.process).filter(|_| !scene.only_computes());
+    left.filter(|&left| left < scene.gil.wanting_busy_mean).and_then(|_| usable(scene.process))
 }

@@ -79,7 +79,7 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
     let tried: Vec<_> = remedies.map(|find| find(&ward)).collect();
     let waits_s_per_s = ward.waited_s_per_s();
     // Without a prediction, it says nothing of how little is left to gain.
-    let lacks_all = ward.scene.left_for_processors(report) > 1.0 - LEAST;
+    let lacks_all = ward.scene.lacks_processors(report);
     let is_vain = |it: &Advice| {
         lacks_all && it.gain.is_none() && matches!(it.kind, Kind::ToAProcess | Kind::FreeThreaded)
     };
@@ -88,7 +88,7 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
         let saves_work = it.kind == Kind::FewerCollections && are_much_work(&ward);
         saves_work || is_worth_it(it, waits_s_per_s)
     });
-    let lacks_processors = leaves_out_processors(&ward.scene).is_some();
+    let lacks_processors = leaves_out_processors(&ward).is_some();
     good.sort_by_key(|advice| rank(advice, waits_s_per_s, lacks_processors));
     (good, bad)
 }

@@ -69,17 +69,21 @@ fn a_server_gets_more_processes_only_where_the_recorded_ones_leave_processors() 
             report.processes.push(process);
         }
         let advised = advise(&report, &demands).advice;
-        let advice = advised.into_iter().find(|it| it.kind == Kind::ToAProcess).unwrap();
-        (advice.action.code.unwrap(), advice.confidence.because)
+        let advice = |kind| advised.iter().find(|it| it.kind == kind).unwrap().clone();
+        let process = advice(Kind::ToAProcess);
+        let build = advice(Kind::FreeThreaded).confidence.because;
+        (process.action.code.unwrap(), process.confidence.because, build)
     };
     for (processors, workers, is_told) in [(2, 1, true), (1, 1, false), (3, 3, false), (8, 3, true)]
     {
-        let (code, because) = code(processors, workers);
+        let (code, because, build) = code(processors, workers);
         assert_eq!(code.contains("gunicorn with --workers N"), is_told, "{code}");
         assert_eq!(
             because.contains("leaves out that the program keeps the"),
             !is_told,
             "{because}"
         );
+        let leaves_out = "it leaves out that threads then wait for one of the";
+        assert_eq!(build.contains(leaves_out), !is_told, "{build}");
     }
 }
