@@ -35,6 +35,10 @@ pub fn advise_until(
     let (mut first, mut last): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(is_first);
     first.append(&mut advised.advice);
     first.append(&mut last);
+    if first.is_empty() {
+        let worst = scene::scenes(report, demands).into_iter().next();
+        first.extend(worst.map(|scene| elsewhere::say_no_use(report, &scene)));
+    }
     lost::say(report, &mut first);
     lost::say(report, &mut advised.rejected);
     repeats::mark(&mut first);

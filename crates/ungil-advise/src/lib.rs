@@ -10,6 +10,7 @@ mod advice;
 mod place;
 mod groups;
 mod scene;
+mod supply;
 mod functions;
 mod loops;
 mod servers;

@@ -118,15 +118,17 @@ impl<'a> Baseline<'a> {
     }
 
     /// What a change would gain, of its simulations, of which there is one at least.
-    /// `waited_s_per_s` is what the victims waited for in each second.
-    pub fn gain(&self, told: &[Prediction], waited_s_per_s: f64) -> Gain {
+    /// `waited_s_per_s` is what the victims waited for in each second; at least the part `left` (of
+    /// 1) of that remains.
+    pub fn gain(&self, told: &[Prediction], waited_s_per_s: f64, left: f64) -> Gain {
         let scaled = |before: f64, of: fn(&Figures) -> f64| {
             let simulated = of(self.figures);
             let factor = if simulated > 0.0 { of(&told[0].figures) / simulated } else { 1.0 };
             [before, before * factor]
         };
-        let factor_of =
-            |told: &Prediction| value(&told.figures, &self.victims, self.measure) / self.simulated;
+        let factor_of = |told: &Prediction| {
+            (value(&told.figures, &self.victims, self.measure) / self.simulated).max(left)
+        };
         let factor = told.iter().map(factor_of).sum::<f64>() / told.len().max(1) as f64;
         let least = told.iter().map(factor_of).fold(factor, f64::min);
         let most = told.iter().map(factor_of).fold(factor, f64::max);
@@ -134,7 +136,7 @@ impl<'a> Baseline<'a> {
         // What the simulation of the recording is off by, the prediction may be off by.
         let error = self.error();
         let range = Range {
-            low: self.recorded * least / (1.0 + error),
+            low: self.recorded * (least / (1.0 + error)).max(left),
             high: self.recorded * most * (1.0 + error),
         };
         let range = range.under_other_rules(match self.measure {
@@ -147,6 +149,7 @@ impl<'a> Baseline<'a> {
             let waited_s: f64 = figures.threads.iter().map(|thread| thread.waited_s).sum();
             waited_s / figures.duration_s.max(1e-9)
         };
+        let [before_per_s, after_per_s] = scaled(per_s(recorded), per_s);
         Gain {
             measure: self.measure,
             unit: match self.measure {
@@ -160,7 +163,7 @@ impl<'a> Baseline<'a> {
             low: range.low,
             high: range.high,
             saved_s_per_s: waited_s_per_s * (1.0 - factor),
-            waited_s_per_s: scaled(per_s(recorded), per_s),
+            waited_s_per_s: [before_per_s, after_per_s.max(before_per_s * left)],
             p99_ms: scaled(recorded.returns.p99_us / 1e3, |it| it.returns.p99_us / 1e3),
             cpu_s_per_s: scaled(recorded.cpu_per_s, |it| it.cpu_per_s),
         }

@@ -19,6 +19,7 @@ from ungil.report.lost import lost_line, much_lost
 from ungil.report.model import Finding, Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
 from ungil.report.parks import parks_section
+from ungil.report.program import program
 from ungil.report.repeats import the_same, with_repeats
 from ungil.report.threads import thread_table
 from ungil.report.waits import blame_section, holds_section
@@ -115,7 +116,7 @@ def _title(report: Report) -> list[RenderableType]:
     count = len(report["processes"]) + (unlisted["processes"] if unlisted else 0)
     if count > 1:
         facts.append(f"1 of {count:,} processes")
-    title = Text.assemble((_command(process), "bold"), "  ", (", ".join(facts), "dim"))
+    title = Text.assemble((_command(process, report), "bold"), "  ", (", ".join(facts), "dim"))
     part = part_of(report)
     if part:
         title.append(f"\n{part}", style="bold yellow")
@@ -267,7 +268,7 @@ def _other_processes(report: Report, few: int, width: int) -> list[RenderableTyp
             text = Text(_summary_of_all(process, _seconds(process, report)))
         else:
             text = Text("never used its GIL", style="dim")
-        grid.add_row(Text(f"  {process['pid']}"), Text(_command(process)), text)
+        grid.add_row(Text(f"  {process['pid']}"), Text(_command(process, report)), text)
     lines: list[RenderableType] = [Text(), Text("Other processes", style="bold"), grid]
     rest = processes[few:]
     count = len(rest) + unlisted["processes"]
@@ -324,8 +325,11 @@ def _waited(gil: Gil) -> float:
     return listed + (others["waited_s"] if others else 0.0)
 
 
-def _command(process: Process) -> str:
+def _command(process: Process, report: Report) -> str:
     """The command line, without the folder of the program and cut where it gets boring."""
-    argv = [PurePath(process["argv"][0]).name, *process["argv"][1:]] if process["argv"] else ["?"]
-    text = printable(shlex.join(argv))
+    argv, role = program(process, report["processes"])
+    argv = [PurePath(argv[0]).name, *argv[1:]] if argv else ["?"]
+    if role and argv[0].startswith("python") and argv[1:] and not argv[1].startswith("-"):
+        argv = [PurePath(argv[1]).name, *argv[2:]]
+    text = printable((f"{role} of " if role else "") + shlex.join(argv))
     return text if len(text) <= 60 else text[:59] + "…"

@@ -2,6 +2,7 @@
 
 use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
 use crate::place::{GilPlace, finding_key};
+use std::collections::BTreeSet;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{Evidence as Found, Finding, ProcessReport, Report};
 
@@ -33,13 +34,14 @@ pub fn find(report: &Report, gil_is_limit: bool) -> Option<Stopped> {
     of_finding(report, begins).or_else(|| of_limit(report, begins))
 }
 
-/// The costliest of the findings that say so.
+/// The costliest of the findings that say so, with the time of those that say the same of other
+/// processes.
 fn of_finding(report: &Report, begins: &str) -> Option<Stopped> {
     report.findings.iter().enumerate().find_map(|(number, finding)| {
         let (told, lost_s) = match finding.evidence {
-            Found::Descheduled { not_run_s, limited, .. } => {
-                let told = holders_not_run(number, finding, not_run_s, limited);
-                (told, not_run_s + finding.cost_s)
+            Found::Descheduled { limited, .. } => {
+                let all = NotRun::of(report, limited);
+                (holders_not_run(number, &all, limited), all.not_run_s + all.waited_s)
             }
             Found::LateWakeups { unheld_s, wanting, used, are_its_own, .. } => {
                 (woken_not_run(number, unheld_s, wanting, used, are_its_own), unheld_s)
@@ -93,8 +95,46 @@ impl Told {
     }
 }
 
-fn holders_not_run(number: usize, finding: &Finding, not_run_s: f64, limited: bool) -> Told {
-    let at = |what, value, key| Evidence::at(what, value, Unit::Seconds, finding_key(number, key));
+/// What the kernel did not run of holders of all GILs for the same reason.
+struct NotRun {
+    not_run_s: f64,
+    /// What others waited for them meanwhile.
+    waited_s: f64,
+    findings: usize,
+    pids: BTreeSet<Option<u32>>,
+}
+
+impl NotRun {
+    fn of(report: &Report, is_limited: bool) -> Self {
+        let mut all = Self { not_run_s: 0.0, waited_s: 0.0, findings: 0, pids: BTreeSet::new() };
+        for finding in &report.findings {
+            match finding.evidence {
+                Found::Descheduled { not_run_s, limited, .. } if limited == is_limited => {
+                    all.not_run_s += not_run_s;
+                    all.waited_s += finding.cost_s;
+                    all.findings += 1;
+                    all.pids.insert(finding.pid);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// ` in all`, or ` summed over 40 processes`, behind a length.
+    fn in_all(&self) -> String {
+        match self.pids.len() {
+            0 | 1 => format!("{} in all", words::length(self.not_run_s)),
+            many => format!("{} summed over {many} processes", words::length(self.not_run_s)),
+        }
+    }
+}
+
+fn holders_not_run(number: usize, all: &NotRun, limited: bool) -> Told {
+    let told = |what: &str, value, key| {
+        let pointer = (all.findings == 1).then(|| finding_key(number, key));
+        Evidence { what: what.to_owned(), value, unit: Unit::Seconds, pointer }
+    };
     let (cause, what) = if limited {
         (Cause::CpuLimit, "a CPU limit stopped the process while threads held the GIL")
     } else {
@@ -102,12 +142,12 @@ fn holders_not_run(number: usize, finding: &Finding, not_run_s: f64, limited: bo
     };
     Told {
         cause,
-        what: format!("{what}, {} in all", words::length(not_run_s)),
+        what: format!("{what}, {}", all.in_all()),
         because: "the kernel counts how long it does not run a thread, and how long a limit stops \
                   it",
         evidence: vec![
-            at("time that the kernel did not run holders of the GIL", not_run_s, "not_run_s"),
-            at("waits of other threads for the GIL meanwhile, summed", finding.cost_s, "cost_s"),
+            told("time that the kernel did not run holders of the GIL", all.not_run_s, "not_run_s"),
+            told("waits of other threads for the GIL meanwhile, summed", all.waited_s, "cost_s"),
         ],
     }
 }

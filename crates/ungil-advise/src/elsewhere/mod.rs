@@ -14,10 +14,12 @@ mod kernel;
 mod processes;
 mod calls;
 mod nothing;
+mod no_use;
 
 use crate::advice::{Advice, Unit};
 use calls::Call;
 pub use kernel::explains_most;
+pub use no_use::say as say_no_use;
 pub use sight::Sight;
 use ungil_trace::report::Report;
 
@@ -72,8 +74,8 @@ fn of_threads(report: &Report, gil_is_limit: bool, is_told: bool) -> Vec<Call> {
         calls.extend(processes::say(report, &computing).map(working));
         // Where a GIL is a limit, waits for something else need not be.
         let sights = || sights().filter(|sight| !sight.is_contended());
-        let has_children =
-            |sight: &Sight| computing.iter().any(|it| it.parent_pid == sight.process.pid);
+        let busy = processes::busy(report);
+        let has_children = |sight: &Sight| busy.iter().any(|it| it.parent_pid == sight.process.pid);
         for sight in sights() {
             let all = found.iter().chain(&polls).chain(calls.iter().map(|it| &it.advice));
             let told: Vec<_> = all.filter_map(|it| it.subject.function.clone()).collect();

@@ -15,9 +15,10 @@ use crate::functions::{is_in, is_of};
 use crate::groups::groups;
 use crate::pools::more_threads;
 use crate::scene::root;
+use crate::supply::{BUSY, usable};
 use ungil_trace::analysis::words;
 use ungil_trace::origin::{Origin, file_of};
-use ungil_trace::report::{OffGil, Processors, ThreadReport, What};
+use ungil_trace::report::{OffGil, ThreadReport, What};
 
 /// The loops in which the threads of a pool wait for work and do it, as file and function.
 const LOOPS: [(&str, &str); 9] = [
@@ -43,8 +44,6 @@ const KNOWN: f64 = 0.5;
 const IDLE: f64 = 0.1;
 /// and in their work they waited, or computed without the GIL, for at least this part.
 const PART: f64 = 0.5;
-/// Threads that kept this part (of 1) of the processors busy that their process may use left none.
-const BUSY: f64 = 0.8;
 /// What is over in less than this is no incident.
 const LEAST_S: f64 = 0.2;
 
@@ -314,7 +313,7 @@ impl<'a> Pool<'a> {
 
 /// Whether more threads would find a processor, where those of a pool kept so many busy.
 fn kept_busy(sight: &Sight, busy: f64) -> (String, Sure, &'static str) {
-    let Some(usable) = sight.process.processors.map(Processors::usable) else {
+    let Some(usable) = usable(sight.process) else {
         let why = format!(
             "they kept {} processors busy on average, so more threads help only if more than \
              these are free",

@@ -15,11 +15,20 @@ const LEAST_S: f64 = 0.2;
 /// The processes that compute, and whose threads do not wait for their GIL; none if that is not what
 /// the run is about.
 pub fn computing(report: &Report) -> Vec<&ProcessReport> {
+    that_compute(report, |sight| !sight.is_contended())
+}
+
+/// The processes that compute, whether their threads wait for their GIL or not.
+pub fn busy(report: &Report) -> Vec<&ProcessReport> {
+    that_compute(report, |_| true)
+}
+
+fn that_compute(report: &Report, is_meant: impl Fn(&Sight) -> bool) -> Vec<&ProcessReport> {
     let computes = |sight: &Sight| {
         sight.process.duration_s >= LEAST_S
             && sight.process.gils.len() == 1
-            && !sight.is_contended()
             && share(sight.process, sight.gil) >= PART
+            && is_meant(sight)
     };
     let computing: Vec<_> = Sight::all(report).filter(computes).map(|it| it.process).collect();
     let together_s: f64 = computing.iter().map(|it| it.duration_s).sum();

@@ -4,10 +4,10 @@ use super::Ward;
 use super::fewer_collections::are_what_to_end;
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{only_takes_lock, short};
-use crate::scene::Scene;
+use crate::supply::{left_by_others, usable};
 use ungil_simulate::{Gil, Rules};
 use ungil_trace::analysis::words;
-use ungil_trace::report::{OffGil, Processors, What};
+use ungil_trace::report::{OffGil, What};
 
 /// A lock that fewer looks have found may be one that a thread waits for once.
 const LEAST_LOOKS: u64 = 3;
@@ -21,9 +21,9 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     }
     let rests_on = format!(
         "{}, packages that work without a GIL, and no locks but the recorded ones",
-        assumed_processors(scene)
+        assumed_processors(ward)
     );
-    let (gain, confidence) = ward.predicted(|_| Rules::of(Gil::Free), Some(&rests_on));
+    let (gain, confidence) = ward.predicted_side_by_side(|_| Rules::of(Gil::Free), &rests_on);
     let threads = scene.gil.threads.iter().enumerate();
     let locks = threads.flat_map(|(place, thread)| {
         let places = thread.off_gil.iter().enumerate();
@@ -88,9 +88,14 @@ fn is_users_lock(off: &OffGil) -> bool {
     }
 }
 
-/// What a prediction without a GIL takes for granted of processors: it leaves out waits for them.
-fn assumed_processors(scene: &Scene) -> String {
-    match too_few_processors(scene) {
+/// What a prediction without a GIL takes for granted of processors.
+fn assumed_processors(ward: &Ward) -> String {
+    let scene = &ward.scene;
+    if let Some(usable) = usable(scene.process).filter(|_| scene.only_computes()) {
+        let usable = words::processors(usable);
+        return format!("it assumes that its threads have the {usable} that the program may use");
+    }
+    match leaves_out_processors(ward) {
         Some(usable) => format!(
             "it leaves out that threads then wait for one of the {} that the program may use, and \
              assumes a processor for each thread",
@@ -100,8 +105,10 @@ fn assumed_processors(scene: &Scene) -> String {
     }
 }
 
-/// How many processors the program may use, if these are fewer than the threads that wanted to run.
-pub(super) fn too_few_processors(scene: &Scene) -> Option<f64> {
-    let usable = scene.process.processors.map(Processors::usable);
-    usable.filter(|&usable| usable < scene.gil.wanting_busy_mean)
+/// How many processors the program may use, if its other processes leave fewer than threads wanted
+/// to run, and the prediction leaves that out.
+pub(super) fn leaves_out_processors(ward: &Ward) -> Option<f64> {
+    let scene = &ward.scene;
+    let left = left_by_others(ward.report, scene.process).filter(|_| !scene.only_computes());
+    left.filter(|&left| left < scene.gil.wanting_busy_mean).and_then(|_| usable(scene.process))
 }

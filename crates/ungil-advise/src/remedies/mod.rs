@@ -16,7 +16,7 @@ use crate::advice::{Advice, Advised, Confidence, Gain, Kind, Sure};
 use crate::predicted::Baseline;
 use crate::scene::{Scene, scenes};
 use fewer_collections::are_much_work;
-use free_threaded::too_few_processors;
+use free_threaded::leaves_out_processors;
 use rayon::prelude::*;
 use std::time::Instant;
 use ungil_simulate::{Change, Demand, Prediction, Rules};
@@ -78,11 +78,17 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
     let remedies = of_scheduling.par_iter().chain(&REMEDIES);
     let tried: Vec<_> = remedies.map(|find| find(&ward)).collect();
     let waits_s_per_s = ward.waited_s_per_s();
-    let (mut good, bad): (Vec<_>, Vec<_>) = tried.into_iter().flatten().partition(|it| {
+    // Without a prediction, it says nothing of how little is left to gain.
+    let lacks_all = ward.scene.lacks_processors(report);
+    let is_vain = |it: &Advice| {
+        lacks_all && it.gain.is_none() && matches!(it.kind, Kind::ToAProcess | Kind::FreeThreaded)
+    };
+    let tried = tried.into_iter().flatten().filter(|it| !is_vain(it));
+    let (mut good, bad): (Vec<_>, Vec<_>) = tried.partition(|it| {
         let saves_work = it.kind == Kind::FewerCollections && are_much_work(&ward);
         saves_work || is_worth_it(it, waits_s_per_s)
     });
-    let lacks_processors = too_few_processors(&ward.scene).is_some();
+    let lacks_processors = leaves_out_processors(&ward).is_some();
     good.sort_by_key(|advice| rank(advice, waits_s_per_s, lacks_processors));
     (good, bad)
 }
@@ -141,6 +147,15 @@ impl<'a> Ward<'a> {
         self.predicted_after(None, rules, rests_on)
     }
 
+    /// The same of a change after which threads run side by side, as far as there are processors.
+    fn predicted_side_by_side(
+        &self,
+        rules: impl FnOnce(&Baseline<'a>) -> Rules,
+        rests_on: &str,
+    ) -> (Option<Gain>, Confidence) {
+        self.told(None, rules, Some(rests_on), self.scene.left_for_processors(self.report))
+    }
+
     /// The same, if these threads used the GIL for such a part (of 1) less.
     fn predicted_with_less_work(
         &self,
@@ -163,9 +178,20 @@ impl<'a> Ward<'a> {
         rules: impl FnOnce(&Baseline<'a>) -> Rules,
         rests_on: Option<&str>,
     ) -> (Option<Gain>, Confidence) {
+        self.told(first, rules, rests_on, 0.0)
+    }
+
+    /// The same, where at least this part (of 1) of the waits is left.
+    fn told(
+        &self,
+        first: Option<Prediction>,
+        rules: impl FnOnce(&Baseline<'a>) -> Rules,
+        rests_on: Option<&str>,
+        left: f64,
+    ) -> (Option<Gain>, Confidence) {
         let told = self.baseline.as_ref().map_err(Clone::clone).and_then(|baseline| {
             let told = baseline.try_often(&rules(baseline), first)?;
-            let gain = baseline.gain(&told, self.waited_s_per_s());
+            let gain = baseline.gain(&told, self.waited_s_per_s(), left);
             let confidence = baseline.confidence(&gain, rests_on);
             Ok((gain, confidence))
         });

@@ -7,6 +7,10 @@ use ungil_simulate::Rules;
 
 /// The better of the two policies that are for programs which somebody waits for.
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
+    // Of threads that compute, it can only change who gets how much.
+    if ward.scene.only_computes() && !ward.scene.is_unequal() {
+        return None;
+    }
     let recorded = ward.scene.policy();
     let policies = [Policy::Interactive, Policy::Fair];
     let tried = policies.into_iter().filter(|policy| *policy != recorded).map(|policy| {

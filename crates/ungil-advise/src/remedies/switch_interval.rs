@@ -14,6 +14,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     if ward.scene.policy() != Policy::Stock || interval_s * 1e9 <= 2.0 * INTERVAL_NS as f64 {
         return None;
     }
+    // Threads that compute all the time do no more work for it.
+    if ward.scene.only_computes() {
+        return None;
+    }
     let settings = Settings { policy: Policy::Stock, quantum_ns: INTERVAL_NS };
     let (gain, confidence) = ward.predicted(|_| Rules::from(settings), None);
     let becomes = becomes(gain.as_ref());

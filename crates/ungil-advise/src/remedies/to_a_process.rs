@@ -7,6 +7,7 @@ use crate::functions::{callable, short};
 use crate::loops::{InProcess, Library, Work};
 use crate::scene::Scene;
 use crate::servers::more_processes;
+use crate::supply;
 use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::{Held, movable, words};
 
@@ -26,6 +27,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     }
     let in_it = function.as_ref().map_or(1.0, |it| it.share);
     let tids = scene.tids(culprits);
+    let is_short = supply::is_short(ward.report, scene.process);
     let rests_on = match &function {
         Some(_) => "it assumes that sending arguments and results costs little",
         None => {
@@ -33,7 +35,14 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
              shows which function they ran"
         }
     };
-    let (gain, confidence) = ward.predicted(
+    let rests_on = match supply::usable(scene.process).filter(|_| is_short) {
+        Some(usable) => format!(
+            "{rests_on}, and leaves out that the program keeps the {} busy that it may use",
+            words::processors(usable)
+        ),
+        None => rests_on.to_owned(),
+    };
+    let (gain, confidence) = ward.predicted_side_by_side(
         |baseline| {
             let (sources, rules) = (baseline.sources(&tids), baseline.as_recorded());
             if in_it >= ALL {
@@ -42,7 +51,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             let less = sources.into_iter().map(|source| (source, Change::Work(1.0 - in_it)));
             Rules { changes: less.collect(), ..rules }
         },
-        Some(rests_on),
+        &rests_on,
     );
     let caused = scene.blame_share(culprits) * in_it;
     let mut evidence = ward.evidence();
@@ -75,7 +84,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             scene.of_which(ward.report),
         ),
         subject,
-        action: action(code, scene.argv),
+        action: action(code, scene.argv, is_short),
         gain,
         confidence,
         evidence,
@@ -83,9 +92,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     })
 }
 
-/// The code, and what makes more processes of the server that `command` starts, if it is one.
-fn action(code: Option<String>, command: &[String]) -> Action {
-    let server = more_processes(command).map(|(server, options)| {
+/// The code, and what makes more processes of the server that `command` starts, if it is one and there
+/// are processors for them.
+fn action(code: Option<String>, command: &[String], is_short: bool) -> Action {
+    let server = more_processes(command).filter(|_| !is_short).map(|(server, options)| {
         format!("# or run {server} with {options}: each process has its own GIL")
     });
     let lines: Vec<_> = code.into_iter().chain(server).collect();

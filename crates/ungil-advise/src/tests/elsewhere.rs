@@ -395,6 +395,31 @@ fn that_the_kernel_did_not_run_holders_comes_after_the_cures_of_a_gil_at_which_m
 }
 
 #[test]
+fn what_the_kernel_did_not_run_of_many_processes_is_told_as_a_sum() {
+    let mut story = Story::of(&["MainThread"]);
+    off(&mut story, 0, 150 * MS, ("clock_nanosleep", ""), &["work app.py"]);
+    let mut report = story.end(1_510 * MS).report;
+    let finding = &mut report.findings[0];
+    (finding.evidence, finding.cost_s) = (not_run(0.3, 0.5), 0.4);
+    let others = (1..4).map(|number| {
+        let mut process = report.processes[0].clone();
+        let mut finding = report.findings[0].clone();
+        process.pid = PID + number;
+        (finding.pid, finding.same_as) = (Some(process.pid), Some(0));
+        (process, finding)
+    });
+    let (processes, findings): (Vec<_>, Vec<_>) = others.unzip();
+    report.processes.extend(processes);
+    report.findings.extend(findings);
+    let advice = advise(&report, &[]).advice;
+    let told: Vec<_> = advice.iter().filter(|it| it.cause == Some(Cause::Descheduled)).collect();
+    let [only] = told[..] else { panic!("{advice:?}") };
+    assert!(only.text.ends_with("held the GIL, 1.2 s summed over 4 processes"), "{}", only.text);
+    let evidence: Vec<_> = only.evidence.iter().map(|it| (it.value, &it.pointer)).collect();
+    assert!((evidence[0].0 - 1.2).abs() < 1e-9 && evidence[0].1.is_none(), "{evidence:?}");
+}
+
+#[test]
 fn each_thing_that_threads_wait_for_is_a_cause_of_its_own() {
     for (call, cause) in [
         (("futex", ""), Cause::Lock),
@@ -628,6 +653,16 @@ fn processes_that_compute_side_by_side_have_nothing_to_gain_from_the_gil() {
     let text = "nothing to gain here: 2 of 3 processes computed, each with a GIL of its own, for 99 % \
                 of their time; threads waited 0 s for these GILs, summed";
     assert_eq!((advice.text.as_str(), advice.cause), (text, Some(Cause::Unknown)));
+}
+
+#[test]
+fn that_a_process_waits_for_those_whose_threads_compute_is_no_cause() {
+    let mut report = parent_of_two();
+    for child in &mut report.processes[1..] {
+        child.gils[0].contended_s = 0.5 * child.duration_s;
+    }
+    let causes: Vec<_> = advise(&report, &[]).advice.iter().map(|it| it.cause).collect();
+    assert!(!causes.contains(&Some(Cause::Process)), "{causes:?}");
 }
 
 #[test]

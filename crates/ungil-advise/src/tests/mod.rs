@@ -9,3 +9,4 @@ mod polling;
 mod pools;
 mod schema;
 mod short_threads;
+mod supply;

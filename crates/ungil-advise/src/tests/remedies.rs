@@ -205,7 +205,9 @@ fn what_rests_on_a_few_waits_is_not_sure_and_says_so() {
 #[test]
 fn what_may_gain_nothing_is_not_sure_and_says_so() {
     let names = ["MainThread", "worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
-    let told = five_compute(&names, "python app.py").advised;
+    let mut story = Story::of(&names);
+    story.may_use(1, None);
+    let told = story.take_turns(5).advised;
     let all: Vec<_> = told.advice.into_iter().chain(told.rejected).collect();
     let (unsure, sure): (Vec<_>, Vec<_>) = all
         .into_iter()
@@ -229,28 +231,10 @@ fn five_compute(names: &[&'static str], command: &str) -> Told {
 /// The same, while the main thread waits for them there.
 fn five_compute_for(names: &[&'static str], command: &str, main: &[&str]) -> Told {
     let mut story = Story::of(names).started_by(command);
-    let mut at_ns = 1_000;
     story.acquire(0, 0);
     story.release(500, 0);
     story.off(800, 0, ("futex", ""), main);
-    // Each computes for 5 ms, and wants to go on at once.
-    story.acquire(at_ns, 1);
-    (2..6).for_each(|thread| story.wait(2_000, thread));
-    for turn in 0..1_000 {
-        let (holder, next) = (1 + turn % 5, 1 + (turn + 1) % 5);
-        story.ask(at_ns + 5 * MS, next);
-        story.forced(at_ns + 5 * MS + 5_000, holder);
-        at_ns += 5 * MS + 10_000;
-        story.acquire(at_ns, next);
-        story.wait(at_ns + 1_000, holder);
-    }
-    for other in 6..names.len() {
-        let other = u32::try_from(other).unwrap();
-        story.acquire(at_ns + MS, other);
-        story.release(at_ns + MS + 1_000, other);
-    }
-    story.acquire(at_ns + 2 * MS, 0);
-    story.end(at_ns + 2 * MS)
+    story.take_turns(5)
 }
 
 #[test]

@@ -269,6 +269,29 @@ impl Story {
         self.totals[thread as usize].as_mut().unwrap()
     }
 
+    /// So many threads compute in turns behind the main one, and all others do nothing but to begin.
+    pub fn take_turns(mut self, computing: u32) -> Told {
+        let mut at_ns = 1_000;
+        // Each computes for 5 ms, and wants to go on at once.
+        self.acquire(at_ns, 1);
+        (2..=computing).for_each(|thread| self.wait(2_000, thread));
+        for turn in 0..1_000 {
+            let (holder, next) = (1 + turn % computing, 1 + (turn + 1) % computing);
+            self.ask(at_ns + 5 * MS, next);
+            self.forced(at_ns + 5 * MS + 5_000, holder);
+            at_ns += 5 * MS + 10_000;
+            self.acquire(at_ns, next);
+            self.wait(at_ns + 1_000, holder);
+        }
+        let all = u32::try_from(self.totals.len()).unwrap();
+        for other in computing + 1..all {
+            self.acquire(at_ns + MS, other);
+            self.release(at_ns + MS + 1_000, other);
+        }
+        self.acquire(at_ns + 2 * MS, 0);
+        self.end(at_ns + 2 * MS)
+    }
+
     /// Ends everything.
     pub fn end(mut self, at_ns: u64) -> Told {
         let at_ns = START + at_ns;

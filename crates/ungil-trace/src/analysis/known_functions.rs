@@ -39,7 +39,7 @@ pub(super) const IDLE: [(&str, &str); 30] = [
 ];
 /// The same of functions in whose thread other things may be done, too: what sleeps there has to be
 /// the function itself, and not what it calls. Most of them look now and then.
-pub(super) const LOOKERS: [(&str, &str); 19] = [
+pub(super) const LOOKERS: [(&str, &str); 20] = [
     ("gunicorn/workers/gthread.py", "wait_for_and_dispatch_events"),
     ("gunicorn/workers/gthread.py", "run"),
     ("gunicorn/workers/sync.py", "wait"),
@@ -57,16 +57,19 @@ pub(super) const LOOKERS: [(&str, &str); 19] = [
     ("celery/utils/timer2.py", "_next_entry"),
     ("celery/worker/autoscale.py", "body"),
     ("celery/beat.py", "start"),
+    ("billiard/pool.py", "body"),
     ("streamlit/watcher/polling_path_watcher.py", "task"),
     ("ipykernel/parentpoller.py", "run"),
 ];
 /// Functions that take the next piece of work from where it is kept. All that they wait for is work.
-pub(super) const TAKERS: [(&str, &str); 5] = [
+pub(super) const TAKERS: [(&str, &str); 7] = [
     ("huey/storage.py", "dequeue"),
     ("dramatiq/brokers/stub.py", "__next__"),
     ("dramatiq/brokers/redis.py", "__next__"),
     ("dramatiq/brokers/rabbitmq.py", "__next__"),
     ("kombu/transport/virtual/base.py", "drain_events"),
+    ("billiard/pool.py", "_recv"),
+    ("billiard/pool.py", "_poll_result"),
 ];
 /// The files through which such a function reads what is to be done from a pipe or a socket.
 pub(super) const PIPES: [&str; 4] = [
@@ -112,7 +115,8 @@ pub const NATIVE_LOOP: (&str, &str) = ("<event loop in native code>", "run_forev
 /// The same of a poll for whatever its caller waits for.
 pub(super) const SELECTOR: (&str, &str) = ("selectors.py", "select");
 /// And of one that does nothing off the GIL but read from a pipe or a socket.
-pub(super) const READER: (&str, &str) = ("multiprocessing/connection.py", "_recv");
+pub(super) const READERS: [(&str, &str); 2] =
+    [("multiprocessing/connection.py", "_recv"), ("billiard/connection.py", "_recv")];
 /// And of functions that do nothing off the GIL but wait for a lock.
 pub(super) const WAITERS: [(&str, &str); 7] = [
     ("threading.py", "wait"),

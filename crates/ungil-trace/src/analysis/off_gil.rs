@@ -4,7 +4,7 @@
 //! same one (`futex`). The innermost frames do, as long as they are code of Python's own.
 
 use super::known_functions::{
-    IDLE, LOCKS, LOOKERS, LOOKS_FOR_RESULT, NATIVE_LOOP, PIPES, POLLERS, READER, SELECTOR, TAKERS,
+    IDLE, LOCKS, LOOKERS, LOOKS_FOR_RESULT, NATIVE_LOOP, PIPES, POLLERS, READERS, SELECTOR, TAKERS,
     THREADS, WAITERS, is_file, is_one_of, name,
 };
 use crate::record::{Frame, NO_DESCRIPTOR};
@@ -86,7 +86,7 @@ fn sleeps_in<'a>(call: &'a str, frames: &[Frame]) -> &'a str {
     };
     if polls_by_itself(innermost) {
         "poll"
-    } else if is_one_of(innermost, &[READER]) {
+    } else if is_one_of(innermost, &READERS) {
         "read"
     } else if is_one_of(innermost, &WAITERS) {
         "futex"
@@ -314,6 +314,39 @@ mod tests {
         assert_eq!(what("read", "pipe", &frames(&builtin)).0, What::Descriptor);
         let put = ["_send ~multiprocessing/connection.py", "worker ~multiprocessing/pool.py"];
         assert_eq!(what("write", "pipe", &frames(&put)).0, What::Descriptor);
+    }
+
+    #[test]
+    fn what_serves_the_processes_of_celery_is_idle_until_there_is_something_to_do() {
+        let in_package = |text: &&str| text.replace(' ', " /x/site-packages/");
+        let worker = [
+            "SimpleQueue.get_payload billiard/queues.py",
+            "Worker._make_recv_method.<locals>._recv billiard/pool.py",
+            "Worker.workloop billiard/pool.py",
+        ];
+        let recv = [&["Connection._recv billiard/connection.py"][..], &worker].concat();
+        let enter = [&["SemLock.__enter__ billiard/synchronize.py"][..], &worker].concat();
+        let results = [
+            "_poll billiard/connection.py",
+            "Pool._setup_queues.<locals>._poll_result billiard/pool.py",
+            "ResultHandler.body billiard/pool.py",
+        ];
+        for (call, on, stack) in [
+            ("read", "pipe", &recv[..]),
+            ("computing", "", &recv),
+            ("futex", "", &enter),
+            ("poll", "", &results),
+            ("clock_nanosleep", "", &["TimeoutHandler.body billiard/pool.py"]),
+        ] {
+            let stack: Vec<_> = stack.iter().map(in_package).collect();
+            let stack: Vec<_> = stack.iter().map(String::as_str).collect();
+            assert_eq!(what(call, on, &frames(&stack)), (What::Idle, false), "{stack:?}");
+        }
+        // What a task reads for itself is its work.
+        let task = in_package(&recv[0]);
+        let workloop = in_package(&worker[2]);
+        let stack = [task.as_str(), "task app.py", &workloop];
+        assert_eq!(what("read", "pipe", &frames(&stack)).0, What::Descriptor);
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl<'a> Page<'a> {
                 other_processes: report.other_processes,
             },
             full_report,
-            processes: report.processes.iter().map(process).collect(),
+            processes: report.processes.iter().map(|it| process(it, &report.processes)).collect(),
             gils: summaries,
             stacks,
             advised: self.advised,
@@ -324,12 +324,15 @@ fn waited_s(gil: &GilReport) -> f64 {
     others + gil.threads.iter().map(|thread| thread.waited_s).sum::<f64>()
 }
 
-fn process(process: &ProcessReport) -> Process<'_> {
+fn process<'a>(process: &'a ProcessReport, processes: &'a [ProcessReport]) -> Process<'a> {
     let threads =
         |gil: &GilReport| gil.threads.len() as u64 + gil.others.map_or(0, |others| others.threads);
     Process {
         pid: process.pid,
-        name: short_name(&process.argv),
+        name: match process.program(processes) {
+            (argv, Some(role)) => short_name(&format!("{role} of "), argv),
+            (argv, None) => short_name("", argv),
+        },
         python: &process.python,
         not_recorded: process.not_recorded.as_deref(),
         free_threaded: process.free_threaded.as_ref(),
@@ -339,14 +342,14 @@ fn process(process: &ProcessReport) -> Process<'_> {
     }
 }
 
-/// A command line without the folders of its program and its script.
-fn short_name(argv: &[String]) -> String {
+/// A command line without the folders of its program and its script, behind what it is there for.
+fn short_name(role: &str, argv: &[String]) -> String {
     let word = |word: &String| {
         let is_path = word.starts_with('/');
         let last = word.rsplit('/').next().filter(|last| is_path && !last.is_empty());
         last.unwrap_or(word).to_owned()
     };
-    let name = argv.iter().map(word).collect::<Vec<_>>().join(" ");
+    let name = role.to_owned() + &argv.iter().map(word).collect::<Vec<_>>().join(" ");
     match name.char_indices().nth(NAME) {
         None => name,
         Some((end, _)) => format!("{}…", &name[..end]),

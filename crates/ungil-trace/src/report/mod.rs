@@ -13,6 +13,7 @@ mod gil;
 mod judged;
 mod parks;
 mod process;
+mod spawned;
 mod finding;
 mod measures;
 mod lost;

@@ -5,7 +5,9 @@ use super::parked::is_its_own;
 use super::scene::{is_relevant, recorded};
 use super::{whose, words};
 use crate::record::NOTHING_RECORDED;
-use crate::report::{Evidence, Finding, GilReport, ParkedThread, ParksReport, ProcessReport};
+use crate::report::{
+    Evidence, Finding, GilReport, ParkedThread, ParksReport, ProcessReport, Processors,
+};
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
@@ -25,8 +27,8 @@ pub(in crate::analysis) fn is_limit(finding: &Finding) -> bool {
     matches!(finding.evidence, Evidence::None { contended_share, .. } if contended_share > LIMIT_SHARE)
 }
 
-/// The finding of a trace without other findings, about its busiest GIL, or of those at which threads
-/// waited much the busiest.
+/// The finding of a trace without other findings, about its busiest GIL once there were several
+/// threads, or of those at which threads waited much the busiest.
 pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let gils =
         recorded(processes).flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
@@ -35,7 +37,7 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
         gil.contended_s > LIMIT_SHARE * busy_s && is_relevant(process, gil.contended_s)
     };
     let busiest = gils.max_by(|a, b| {
-        is_waited_for(a).cmp(&is_waited_for(b)).then(a.1.held_s.total_cmp(&b.1.held_s))
+        is_waited_for(a).cmp(&is_waited_for(b)).then(held_s(a.1).total_cmp(&held_s(b.1)))
     });
     let Some((process, gil)) = busiest else {
         return without_gil(processes).unwrap_or_else(|| not_recorded(processes, notes));
@@ -43,19 +45,21 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let startup_s = process.startup_s.unwrap_or(0.0);
     let busy_s = process.duration_s - startup_s;
     let share = |part_s: f64| if busy_s > 0.0 { (part_s / busy_s).min(1.0) } else { 0.0 };
-    // Two sums of the same holds may differ by the last bit of one of them.
-    let held_s = (gil.held_s - gil.startup_held_s).max(0.0);
-    let held_share = share(held_s);
+    let held_share = share(held_s(gil));
     let contended_share = share(gil.contended_s);
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
     let wanting = gil.wanting_busy_mean;
     let is_limit = contended_share > LIMIT_SHARE;
     let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
-        format!(
-            "{NO_DISADVANTAGE}{the_gil} is the bottleneck: {wanting:.1} threads wanted it on \
-             average; it"
-        )
+        let bottleneck = if wanting < 1.0 {
+            // On average over the time in which nobody wanted it, too, they are fewer than hold it.
+            let wanting = wanting / held_share.max(contended_share);
+            format!(" in bursts: while it was held, {wanting:.1} threads wanted it on average")
+        } else {
+            format!(": {wanting:.1} threads wanted it on average")
+        };
+        format!("{NO_DISADVANTAGE}{the_gil} is the bottleneck{bottleneck}; it")
     } else {
         format!("nothing wrong with {the_gil}: it")
     };
@@ -74,7 +78,12 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
         words::percent(contended_share),
         words::waited_at_most(waited_max_s),
     );
-    let advice = "only processes, or native code that releases the GIL, run in parallel";
+    let advice = match process.processors.map(Processors::usable) {
+        Some(usable) if usable <= 1.0 => {
+            "it may use only one processor, on which nothing runs in parallel"
+        }
+        _ => "only processes, or native code that releases the GIL, run in parallel",
+    };
     let evidence = Evidence::None { held_share, contended_share, waited_max_s };
     Finding {
         advice: is_limit.then(|| advice.to_owned()),
@@ -82,6 +91,12 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
         gil: Some(gil.gil),
         ..Finding::of_run(evidence, text)
     }
+}
+
+/// How long it was held once there were several threads.
+fn held_s(gil: &GilReport) -> f64 {
+    // Two sums of the same holds may differ by the last bit of one of them.
+    (gil.held_s - gil.startup_held_s).max(0.0)
 }
 
 /// That a GIL is the limit, whatever else is wrong with it.

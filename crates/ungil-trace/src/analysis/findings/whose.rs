@@ -36,7 +36,11 @@ pub(super) fn the_gil(
 
 /// The command and the process id, if other processes are listed too.
 fn command_of(processes: &[ProcessReport], process: &ProcessReport) -> Option<String> {
-    let name = || format!("{} (pid {})", command_name(&process.argv), process.pid);
+    let name = || {
+        let (argv, role) = process.program(processes);
+        let role = role.map_or_else(String::new, |role| format!(" {role}"));
+        format!("{}{role} (pid {})", command_name(argv), process.pid)
+    };
     (processes.len() > 1).then(name)
 }
 

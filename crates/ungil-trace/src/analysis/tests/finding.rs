@@ -173,6 +173,50 @@ fn equal_turns_are_fair() {
 }
 
 #[test]
+fn a_gil_that_is_free_most_of_the_time_is_the_bottleneck_in_bursts() {
+    let mut scenario = Scenario::new(4);
+    for burst in 0..10 {
+        let at_ns = burst * 1_000 * MS;
+        (1..4).for_each(|thread| scenario.wait(at_ns, thread));
+        for turn in 0..48_u32 {
+            let (at_ns, thread) = (at_ns + u64::from(turn) * 5 * MS, turn % 4);
+            scenario.acquire(at_ns, thread);
+            if turn < 44 {
+                scenario.forced(at_ns + 5 * MS, thread);
+                scenario.wait(at_ns + 5 * MS, thread);
+            } else {
+                scenario.release(at_ns + 5 * MS, thread);
+            }
+        }
+    }
+    let report = scenario.end(10_000 * MS);
+    assert_eq!(kinds(&report), ["none"]);
+    let text = &report.findings[0].text;
+    let says = "the GIL is the bottleneck in bursts: while it was held, 3.9 threads wanted it on \
+                average; it was held 24 % of the time and contended 24 %";
+    assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn on_one_processor_nothing_runs_in_parallel_and_no_process_is_advised() {
+    let advice = |processors| {
+        let mut scenario = Scenario::on(processors, 2);
+        scenario.wait(0, 1);
+        for turn in 0..200_u32 {
+            let (at_ns, thread) = (u64::from(turn) * 5 * MS, turn % 2);
+            scenario.acquire(at_ns, thread);
+            scenario.forced(at_ns + 5 * MS, thread);
+            scenario.wait(at_ns + 5 * MS, thread);
+        }
+        let report = scenario.end(1_000 * MS);
+        assert_eq!(kinds(&report), ["none"]);
+        report.findings[0].advice.clone().unwrap()
+    };
+    assert!(advice(1).contains("only one processor"), "{}", advice(1));
+    assert!(advice(2).contains("only processes"), "{}", advice(2));
+}
+
+#[test]
 fn unequal_turns_are_unfair() {
     let report = turns(&[40, 5, 5], 100).end(5_000 * MS);
     assert_eq!(kinds(&report), ["unfair"]);

@@ -3,7 +3,7 @@
 use super::scenario::*;
 use crate::analysis::findings;
 use crate::record::{ProcessId, Record, ThreadId};
-use crate::report::{Evidence, Finding, Report};
+use crate::report::{Evidence, Finding, ProcessReport, Report};
 use ungil_core::{Event, Kind};
 
 /// Ten holds of 30 ms by thread 0 that another thread asks in vain to end; `sample` tells what was
@@ -348,4 +348,42 @@ fn a_verdict_on_several_processes_says_whose_gil_it_is_about() {
         "nothing wrong with the GIL of app0.py (pid 100): it was held 50 % of the time and contended 0 %; \
          nobody waited for it"
     );
+}
+
+#[test]
+fn a_process_that_multiprocessing_started_has_the_name_of_its_program() {
+    let mut all = Scenario::new(1).end(10 * MS).processes;
+    let code =
+        |module: &str| format!("python3 -B -c from\u{a0}multiprocessing.{module}\u{a0}import x");
+    let started: [(u32, String); 6] = [
+        (1, "/venv/bin/python /venv/bin/uvicorn app:app".to_owned()),
+        (100, code("spawn")),
+        (100, code("resource_tracker")),
+        (100, code("forkserver")),
+        (103, code("forkserver")),
+        (77, code("spawn")),
+    ];
+    let first = all.remove(0);
+    for (pid, (parent_pid, command)) in (PID..).zip(started) {
+        let argv = command.split(' ').map(|word| word.replace('\u{a0}', " ")).collect();
+        all.push(ProcessReport { pid, parent_pid, argv, ..first.clone() });
+    }
+    let says = |process: &ProcessReport| {
+        let evidence = Evidence::NotRecorded {};
+        let finding =
+            Finding { pid: Some(process.pid), ..Finding::of_run(evidence, String::new()) };
+        let mut findings = [finding];
+        findings::say_whose(&all, &mut findings);
+        findings[0].text.clone()
+    };
+    let told: Vec<_> = all.iter().map(says).collect();
+    let expected = [
+        "uvicorn (pid 100): ",
+        "uvicorn worker (pid 101): ",
+        "uvicorn resource tracker (pid 102): ",
+        "uvicorn fork server (pid 103): ",
+        "uvicorn worker (pid 104): ",
+        "python3 -c (pid 105): ",
+    ];
+    assert_eq!(told, expected);
 }

@@ -1,8 +1,9 @@
 //! What a process does before its second thread.
 
 use super::scenario::*;
-use crate::record::Record;
+use crate::record::{ProcessId, Record, ThreadId};
 use crate::report::Evidence;
+use ungil_core::{Event, Kind};
 
 #[test]
 fn imports_before_the_second_thread_are_set_apart() {
@@ -63,6 +64,25 @@ fn who_wanted_the_gil_is_told_with_and_without_the_startup() {
     assert_close(gil(&report).wanting_busy_mean, 2.0);
     let text = &report.findings[0].text;
     assert!(text.contains("2.0 threads wanted it on average"), "{text}");
+}
+
+#[test]
+fn of_several_processes_the_one_is_told_of_that_held_most_after_its_startup() {
+    let mut scenario = Scenario::new(1);
+    scenario.hold(0, 900 * MS, 0);
+    scenario.start(1, 1_000 * MS);
+    scenario.hold(1_500 * MS, 1_501 * MS, 1);
+    scenario.analysis.push(&process(1));
+    scenario.analysis.push(&thread_of(1, 2, START));
+    for (at_ms, kind) in [(100, Kind::Acquire), (400, Kind::ReleaseVoluntary)] {
+        let event = Event { at_ns: START + at_ms * MS, kind, gil: 0, seq: 0 };
+        let (process, thread) = (ProcessId(1), ThreadId(2));
+        scenario.analysis.push(&Record::Gil { process, thread, event });
+    }
+    scenario.analysis.push(&process_end(1, START + 2_000 * MS));
+    let text = &scenario.end(2_000 * MS).findings[0].text;
+    let says = "nothing wrong with the GIL of app1.py (pid 101): it was held 15 % of the time";
+    assert!(text.starts_with(says), "{text}");
 }
 
 #[test]
