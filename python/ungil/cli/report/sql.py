@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from ungil.cli.database import TABLES, VIEWS, build, ddl
+from ungil.cli.database import TABLES, VIEWS, ddl, fill
 from ungil.cli.progress import working
 from ungil.cli.report.unfinished import blamed, say_cut
 from ungil.console import print_lines
@@ -33,33 +33,41 @@ def answer(
     if query.strip() == SCHEMA_WORD:
         file.write(ddl())
         return
+    try:
+        connection = _nameless()
+        with blamed(trace), working("reading the trace"):
+            say_cut(fill(connection, trace, part))
+    except sqlite3.Error as error:
+        place = tempfile.gettempdir()
+        raise Error(f"the tables cannot be written to {place!r}: {error}") from error
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        found = connection.execute(query)
+        if found.description is None:
+            raise UsageError("--sql selects nothing: give a SELECT")
+        heads = [column[0] for column in found.description]
+        if as_json:
+            _print_json(heads, found, file)
+        else:
+            _print_table(heads, found, file)
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        tables = ", ".join([*TABLES, *VIEWS])
+        # What SQLite's module says of several statements differs between Pythons.
+        wrong = "give one statement" if "one statement" in str(error) else error
+        raise UsageError(
+            f"--sql: {wrong}; the tables are {tables}; --sql {SCHEMA_WORD} prints their columns"
+        ) from error
+    finally:
+        connection.close()
+
+
+def _nameless() -> sqlite3.Connection:
+    """An empty database in a file that has no name any more, so that nothing can leave it behind.
+
+    Who reads the answer may end this process at any time, as `head` does.
+    """
     with tempfile.TemporaryDirectory(prefix="ungil-") as folder:
-        database = Path(folder) / "trace.sqlite"
-        try:
-            with blamed(trace), working("reading the trace"):
-                say_cut(build(trace, database, part))
-        except sqlite3.Error as error:
-            raise Error(f"the tables cannot be written to {folder!r}: {error}") from error
-        connection = sqlite3.connect(database)
-        try:
-            connection.execute("PRAGMA query_only = ON")
-            found = connection.execute(query)
-            if found.description is None:
-                raise UsageError("--sql selects nothing: give a SELECT")
-            heads = [column[0] for column in found.description]
-            if as_json:
-                _print_json(heads, found, file)
-            else:
-                _print_table(heads, found, file)
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            tables = ", ".join([*TABLES, *VIEWS])
-            # What SQLite's module says of several statements differs between Pythons.
-            wrong = "give one statement" if "one statement" in str(error) else error
-            raise UsageError(
-                f"--sql: {wrong}; the tables are {tables}; --sql {SCHEMA_WORD} prints their columns"
-            ) from error
-        finally:
-            connection.close()
+        return sqlite3.connect(Path(folder) / "trace.sqlite", isolation_level=None)
 
 
 def _print_json(heads: Sequence[str], rows: sqlite3.Cursor, file: TextIO) -> None:
