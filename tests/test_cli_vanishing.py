@@ -1,4 +1,4 @@
-"""What a command needs for a while only is gone when it ends, be it by a kill or with its reader."""
+"""What a command needs for a while is gone when it ends, be it by a kill or with its reader."""
 
 from __future__ import annotations
 
