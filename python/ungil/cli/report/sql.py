@@ -6,6 +6,7 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,11 +43,13 @@ def answer(
         raise Error(f"the tables cannot be written to {place!r}: {error}") from error
     try:
         connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_may)
         found = connection.execute(query)
         if found.description is None:
             raise UsageError("--sql selects nothing: give a SELECT")
         heads = [column[0] for column in found.description]
         if as_json:
+            _check_distinct(heads)
             _print_json(heads, found, file)
         else:
             _print_table(heads, found, file)
@@ -54,6 +57,9 @@ def answer(
         tables = ", ".join([*TABLES, *VIEWS])
         # What SQLite's module says of several statements differs between Pythons.
         wrong = "give one statement" if "one statement" in str(error) else error
+        # "not authorized", or "authorization denied" from what a statement does inside.
+        if "authoriz" in str(error):
+            wrong = "only the trace can be read, so no other database can be attached or written"
         raise UsageError(
             f"--sql: {wrong}; the tables are {tables}; --sql {SCHEMA_WORD} prints their columns"
         ) from error
@@ -70,11 +76,34 @@ def _nameless() -> sqlite3.Connection:
         return sqlite3.connect(Path(folder) / "trace.sqlite", isolation_level=None)
 
 
+def _may(action: int, *_of_what: str | None) -> int:
+    """Whether SQLite may do this for a query; what only reads can still make another file.
+
+    `VACUUM INTO` attaches it.
+    """
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
+
+
+def _check_distinct(heads: Sequence[str]) -> None:
+    """UsageError if an object could not have all columns."""
+    twice = next((head for head in heads if heads.count(head) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"--sql: two columns are called {twice!r}, of which a JSON object has one; "
+            "name them with AS"
+        )
+
+
 def _print_json(heads: Sequence[str], rows: sqlite3.Cursor, file: TextIO) -> None:
     """One object a line, so that much is printed in little memory."""
+
+    def plain(value: Any) -> Any:
+        # JSON has no infinity.
+        return None if value in (inf, -inf) else _plain(value)
+
     between = "["
     for row in rows:
-        file.write(between + json.dumps(dict(zip(heads, map(_plain, row), strict=True))))
+        file.write(between + json.dumps(dict(zip(heads, map(plain, row), strict=True))))
         between = ",\n"
     file.write("[]\n" if between == "[" else "]\n")
 
