@@ -206,6 +206,7 @@ def test_who_is_not_recorded_by_a_flight_recorder_is_told_what_to_do() -> None:
     done = snapshot(str(os.getpid()), status=2)
     assert "start the program with `ungil trace --last 30s PROGRAM`" in done.stderr
     assert "Traceback" not in done.stderr
+    assert "standard output" in snapshot(str(os.getpid()), "-o", "-", status=2).stderr
 
 
 @pytest.mark.parametrize(
