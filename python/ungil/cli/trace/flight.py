@@ -90,7 +90,7 @@ def _files(text: str) -> int:
 class Said:
     """What was said of snapshots."""
 
-    paths: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list[str])
     """Where each was written, the oldest first."""
 
     def sentence(self) -> str:
