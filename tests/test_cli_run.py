@@ -354,6 +354,28 @@ def test_stale_control_pages_are_cleared_away(ungil: RunUngil, pages: dict[str, 
     assert [name for name, page in pages.items() if not page.exists()] == ["ended", "mark"]
 
 
+def test_the_doctor_clears_them_away_too_and_says_so(
+    ungil: RunUngil, pages: dict[str, Path]
+) -> None:
+    pages["ended"].write_bytes(bytes(4096))
+    outcome = ungil("doctor", "--clean")
+    assert [name for name, page in pages.items() if not page.exists()] == ["ended", "mark"]
+    assert f"removed {pages['ended']}, 4.0 KiB" in outcome.stdout.splitlines()
+
+
+def test_a_program_that_is_killed_leaves_no_page_behind_its_recording(ungil: RunUngil) -> None:
+    code = (
+        "import glob, os\n"
+        "print(*glob.glob(f'/dev/shm/ungil-policy-*-{os.getpid()}'), flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    outcome = ungil("trace", "-q", "-c", code)
+    assert outcome.returncode == -9
+    page = Path(outcome.stdout.strip())
+    assert page.name.startswith("ungil-policy-")
+    assert not page.exists()
+
+
 # Mistakes: one sentence, exit code 2, nothing run.
 
 
