@@ -44,6 +44,7 @@ mod watch;
 #[path = "no_watch.rs"]
 mod watch;
 mod questions;
+mod heirs;
 mod recording;
 
 pub use flight::{FlightOptions, MOST_BYTES};
