@@ -78,6 +78,7 @@ def test_a_program_that_is_killed_has_failed(ungil: Run) -> None:
         ((CHECKED,), "no limit was given; pass --max-hold 50ms, --max-wait 50ms, or both"),
         (("--max-hold", "50", CHECKED), "ungil: --max-hold: '50' is not a duration"),
         (("--max-hold", "50ms"), "no program to check"),
+        (("--max-hold", "50ms", "-o", "-", CHECKED), "a trace cannot be written to standard"),
         (("--max-hold", "50ms", "-o", __file__, CHECKED), "exists; name another file with -o"),
         (
             ("--max-hold", "50ms", "--", "/bin/true"),

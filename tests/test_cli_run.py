@@ -354,6 +354,28 @@ def test_stale_control_pages_are_cleared_away(ungil: RunUngil, pages: dict[str, 
     assert [name for name, page in pages.items() if not page.exists()] == ["ended", "mark"]
 
 
+def test_the_doctor_clears_them_away_too_and_says_so(
+    ungil: RunUngil, pages: dict[str, Path]
+) -> None:
+    pages["ended"].write_bytes(bytes(4096))
+    outcome = ungil("doctor", "--clean")
+    assert [name for name, page in pages.items() if not page.exists()] == ["ended", "mark"]
+    assert f"removed {pages['ended']}, 4.0 KiB" in outcome.stdout.splitlines()
+
+
+def test_a_program_that_is_killed_leaves_no_page_behind_its_recording(ungil: RunUngil) -> None:
+    code = (
+        "import glob, os\n"
+        "print(*glob.glob(f'/dev/shm/ungil-policy-*-{os.getpid()}'), flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    outcome = ungil("trace", "-q", "-c", code)
+    assert outcome.returncode == -9
+    page = Path(outcome.stdout.strip())
+    assert page.name.startswith("ungil-policy-")
+    assert not page.exists()
+
+
 # Mistakes: one sentence, exit code 2, nothing run.
 
 
@@ -386,6 +408,10 @@ def test_stale_control_pages_are_cleared_away(ungil: RunUngil, pages: dict[str, 
         (["--priority", "=low", "touch", "ran"], "--priority: '=low' is not PATTERN=LEVEL with"),
         (["--priority", "x=top", "touch", "ran"], "--priority: 'x=top' is not PATTERN=LEVEL with"),
         (["--priority", "a\nb=low", "touch", "ran"], r"--priority: 'a\nb=low' is not PATTERN="),
+        (
+            ["--policy", "stock", "--priority", "a=low", "touch", "ran"],
+            "--priority has no effect under CPython's own rules: add --policy priority",
+        ),
         (["--polcy", "fair", "touch", "ran"], "No such option '--polcy'"),
         (["--no-children=1", "touch", "ran"], "Option '--no-children' does not take a value"),
         (["--green=1", "touch", "ran"], "Option '--green' does not take a value"),

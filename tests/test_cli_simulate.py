@@ -161,6 +161,9 @@ def test_names_of_threads_cannot_command_the_terminal(trace: Path) -> None:
         (["--without", "*"], "no thread is left to simulate"),
         (["--process", "1"], "has no such GIL; it has: process "),
         (["--priority", "reader=urgent"], "is not PATTERN=LEVEL"),
+        (["--priority", "reader=high"], "under CPython's own rules: add --policy priority"),
+        (["--priority", "reader=high", "--interval", "1"], "add --policy priority"),
+        (["--priority", "reader=high", "--no-gil"], "--priority has no effect without a GIL"),
         (["--runs", "many"], "--runs: 'many' is not a whole number"),
     ],
 )

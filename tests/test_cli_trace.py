@@ -335,6 +335,8 @@ def test_json_behind_a_link_replaces_the_file_and_not_the_link(ungil: Run, tmp_p
         (["./lost"], "cannot start './lost': no such file or directory"),
         (["-o", "missing/x.pftrace", "touch", "ran"], "cannot write 'missing/x.pftrace': "),
         (["-o", "empty-folder", "touch", "ran"], "cannot write 'empty-folder': "),
+        (["-o", "-", "touch", "ran"], "a trace cannot be written to standard output"),
+        (["-o", "-", "--last", "1s", "touch", "ran"], "a trace cannot be written to standard"),
         (["-fo", "/dev/null", "touch", "ran"], "cannot write '/dev/null': it is not a regular"),
         (["--json", "missing/x", "touch", "ran"], "cannot write 'missing/x': no such file"),
         (["--json", "empty-folder", "touch", "ran"], "cannot write 'empty-folder': is a dir"),

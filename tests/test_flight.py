@@ -156,7 +156,7 @@ def test_only_the_newest_files_stay_and_those_of_others_are_left_alone(tmp_path:
         for _ in range(4):
             flying.stall()
             flying.said()
-        flying.finish()
+        assert "4 snapshots written, the newest 2 kept;" in flying.finish()
     left = sorted(it.name for it in tmp_path.glob("*.pftrace"))
     assert left == [f"ungil-stalls-{number}.pftrace" for number in (2, 4, 5)]
     assert theirs.read_text() == "theirs"
@@ -206,6 +206,7 @@ def test_who_is_not_recorded_by_a_flight_recorder_is_told_what_to_do() -> None:
     done = snapshot(str(os.getpid()), status=2)
     assert "start the program with `ungil trace --last 30s PROGRAM`" in done.stderr
     assert "Traceback" not in done.stderr
+    assert "standard output" in snapshot(str(os.getpid()), "-o", "-", status=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from reports import convoy, drawn, heading, thread, with_threads
 from rich.console import Console
+from rich.text import Text
 
 from ungil.report import parse, print_place, print_report, render
+from ungil.report.advice import render_advice
 from ungil.report.model import FreeThreaded
+from ungil.report.numbered import Code, Numbered, lines_used
 
 
 def test_the_findings_come_before_all_numbers() -> None:
@@ -54,6 +57,35 @@ def test_many_threads_fit_on_the_screen_and_the_rest_is_summed(height: int) -> N
     shown = [line for line in text.splitlines() if line.startswith("worker-")]
     rest = next(line for line in text.splitlines() if " more " in line)
     assert int(rest.split()[0]) + sum("<1%" in line for line in shown) == 500
+
+
+def test_what_is_to_be_copied_is_broken_by_nobody_but_the_terminal() -> None:
+    typed = "ungil run --policy interactive -- 'gunicorn' --workers 4 --bind 127.0.0.1:8000 app:app"
+    advice: dict[str, Any] = {
+        "kind": "policy",
+        "cause": None,
+        "text": "schedule the GIL, which takes more words than a narrow screen has room for",
+        "subject": {"pid": 1, "gil": 0, "threads": [], "thread_group": None, "function": None},
+        "action": {"command": None, "shell": typed, "code": None},
+        "gain": None,
+        "confidence": {"level": "high", "because": "it was seen"},
+        "evidence": [],
+        "same_as": None,
+    }
+    with_advice = convoy() | {"advised": {"advice": [advice], "rejected": []}}
+    for width in (40, 80):
+        lines = drawn(with_advice, width=width).splitlines()
+        assert f"   {typed}" in lines
+        assert all(len(line) <= width for line in lines if typed not in line)
+        file = io.StringIO()
+        render_advice(parse(json.dumps(with_advice)), Console(file=file, width=width))
+        assert f"   {typed}" in file.getvalue().splitlines()
+
+
+def test_a_line_that_the_terminal_breaks_counts_as_what_it_makes_of_it() -> None:
+    console = Console(file=io.StringIO(), width=10)
+    text, code = Text("four words in lines"), Code("of 24 letters, unbroken.")
+    assert lines_used(console, Numbered(Text("1."), [text, code], digits=2)) == 4 + 3
 
 
 def test_the_summed_row_adds_up_with_threads_that_were_never_listed() -> None:

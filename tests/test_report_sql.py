@@ -188,13 +188,29 @@ def test_an_exported_database_answers_the_same(ungil: Run, trace: str, tmp_path:
         ("DELETE FROM holds", "readonly database"),
         ("SELECT 1; SELECT 2", "--sql: give one statement; the tables are processes"),
         ("", "give a SELECT"),
+        ("ATTACH DATABASE 'other.db' AS other", "only the trace can be read"),
+        ("VACUUM INTO 'other.db'", "only the trace can be read"),
     ],
 )
-def test_a_wrong_question_is_one_sentence(ungil: Run, trace: str, query: str, said: str) -> None:
+def test_a_wrong_question_is_one_sentence(
+    ungil: Run, trace: str, tmp_path: Path, query: str, said: str
+) -> None:
     outcome = ungil("report", trace, "--sql", query)
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert said in outcome.stderr
     assert len(outcome.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_has_every_column_and_no_number_that_json_lacks(ungil: Run, trace: str) -> None:
+    assert asked(ungil, trace, "SELECT 1e999 AS a, -1e999 AS b, 1.5 AS c") == [
+        {"a": None, "b": None, "c": 1.5}
+    ]
+    query = "SELECT 1 AS one, 2 AS one"
+    outcome = ungil("report", trace, "--json", "--sql", query)
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert "two columns are called 'one'" in outcome.stderr
+    assert ungil("report", trace, "--sql", query).stdout.split() == ["one", "one", "1", "2"]
 
 
 def test_a_view_has_all_that_its_table_says_of_a_hold_or_a_wait(ungil: Run, trace: str) -> None:

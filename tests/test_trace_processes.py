@@ -111,12 +111,32 @@ def test_a_process_that_outlives_the_program_is_recorded_until_then(tmp_path: Pa
         recording = running.finish()
     assert recording.status == 0
     told = (
-        "one process outlived the program that started it; it was recorded until the program ended"
+        "one process outlived the program that started it; it was recorded until the program "
+        f"ended; to record it from now on: ungil trace --pid {pid}"
     )
     assert told in recording.report["notes"]
     (orphan,) = [it for it in recording.processes if it["pid"] == pid]
     (gil,) = orphan["gils"]
     assert len(gil["threads"]) == 3
+
+
+def test_a_daemon_that_goes_on_at_once_is_told_with_how_to_record_it(tmp_path: Path) -> None:
+    code = """
+import os, sys
+for _ in range(2):
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+    with Running(tmp_path, [sys.executable, "-c", code], stdin=subprocess.PIPE) as running:
+        pid = int(running.read_line())
+        running.popen.wait()
+        recording = running.finish()
+    assert recording.status == 0
+    assert [it for it in recording.report["notes"] if f"ungil trace --pid {pid}" in it]
+    assert pid in [it["pid"] for it in recording.processes]
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)

@@ -628,8 +628,11 @@ def mark_path() -> str:
     is scheduled writes, and says on stderr in the end if none was.
     """
 
-def remove_stale_pages() -> None:
-    """Remove the control pages that killed processes of this user have left."""
+def remove_stale_pages() -> list[tuple[str, int]]:
+    """Remove the control pages that killed processes of this user have left.
+
+    Where each was, and how many bytes it took. Those of other PID namespaces are left alone.
+    """
 
 def die_by(number: int) -> None:
     """End this process by a signal, without a core dump.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ungil_core::control_page::{CONTROL_FOLDER, CONTROL_PREFIX, MARK_PREFIX};
 
@@ -24,25 +24,31 @@ pub fn page_path(pid: u32) -> io::Result<String> {
     Ok(format!("{CONTROL_FOLDER}{CONTROL_PREFIX}{}{pid}", of_this_user()?))
 }
 
-/// Removes the control pages and the marks that killed processes of this user have left.
-pub fn remove_stale() {
-    remove_stale_in(Path::new(CONTROL_FOLDER));
+/// Removes the control pages and the marks that killed processes of this user have left: where they
+/// were, and how many bytes they took.
+pub fn remove_stale() -> Vec<(PathBuf, u64)> {
+    remove_stale_in(Path::new(CONTROL_FOLDER))
 }
 
-fn remove_stale_in(folder: &Path) {
+fn remove_stale_in(folder: &Path) -> Vec<(PathBuf, u64)> {
     // Of other PID namespaces, which may share the folder, nobody here can tell who has ended.
-    let Ok(ours) = of_this_user() else { return };
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(ours) = of_this_user() else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut removed = Vec::new();
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name();
         let pid = [CONTROL_PREFIX, MARK_PREFIX].into_iter().find_map(|prefix| {
             name.to_str()?.strip_prefix(prefix)?.strip_prefix(ours.as_str())?.parse().ok()
         });
         if pid.is_some_and(has_ended) {
+            let bytes = entry.metadata().map_or(0, |facts| facts.blocks() * 512);
             // If somebody else has removed it meanwhile, all the better.
-            let _ = fs::remove_file(entry.path());
+            if fs::remove_file(entry.path()).is_ok() {
+                removed.push((entry.path(), bytes));
+            }
         }
     }
+    removed
 }
 
 /// What the names of this user's files have in the middle: the user, and the namespace in which
@@ -85,7 +91,11 @@ mod tests {
         for name in stale.iter().chain(&kept) {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        remove_stale_in(folder.path());
+        let mut removed = remove_stale_in(folder.path());
+        removed.sort();
+        let told: Vec<_> = removed.into_iter().map(|(path, _)| path).collect();
+        assert_eq!(told, stale.each_ref().map(|name| folder.path().join(name)));
+        assert!(remove_stale_in(folder.path()).is_empty());
         for name in &stale {
             assert!(!folder.path().join(name).exists(), "{name} is left");
         }

@@ -1,6 +1,7 @@
 //! The policy of another process, through its control page.
 
 use std::io;
+use std::path::PathBuf;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -59,10 +60,11 @@ pub fn mark_path() -> io::Result<String> {
     files::mark_path()
 }
 
-/// Removes the control pages and the marks that killed processes of this user have left.
+/// Removes the control pages and the marks that killed processes of this user have left; where they
+/// were, and how many bytes they took.
 #[pyfunction]
-pub fn remove_stale_pages() {
-    files::remove_stale();
+pub fn remove_stale_pages() -> Vec<(PathBuf, u64)> {
+    files::remove_stale()
 }
 
 fn page(pid: u32) -> PyResult<Page> {

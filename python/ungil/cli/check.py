@@ -13,7 +13,7 @@ import click
 from ungil._native import Child, Recorder
 from ungil.cli.command import ProgramCommand
 from ungil.cli.completing import files
-from ungil.cli.overwriting import distinct, files_of, spare
+from ungil.cli.overwriting import distinct, files_of, no_stream, spare
 from ungil.cli.program import Program, find_program
 from ungil.cli.streams import fail, say
 from ungil.cli.trace.outputs import json_file
@@ -82,6 +82,7 @@ def command(
         raise UsageError("no limit was given; pass --max-hold 50ms, --max-wait 50ms, or both")
     limits = Limits.parse(max_hold, max_wait, ("--max-hold", "--max-wait"))
     program = find_program(words, "check")
+    no_stream(output)
     distinct(("the trace", output), ("the JSON", json_path))
     spare(files_of(program), "the program", [output, json_path])
     with json_file(json_path) as write_json, tempfile.TemporaryDirectory(prefix="ungil-") as folder:

@@ -110,27 +110,37 @@ def ddl() -> str:
 def build(trace: str, database: Path, part: tuple[int, int] | None = None) -> str | None:
     """Write a trace, or a part of it, as a database to a file that does not exist or is empty.
 
-    Returns the note of a report about a trace that was cut off, None for a whole one. Raises what
-    `_native.read_trace` does, and sqlite3.Error where the file cannot be written.
+    Returns and raises what `fill` does.
     """
     connection = sqlite3.connect(database, isolation_level=None)
     try:
-        # Nobody sees it before it is whole, so there is nothing to recover.
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(ddl())
-        connection.execute("BEGIN")
-
-        def insert(table: str, rows: list[tuple[int | str | None, ...]]) -> None:
-            if rows:
-                places = ", ".join("?" * len(rows[0]))
-                connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
-
-        start_ns, end_ns, unix_ns, cut = trace_span(trace)
-        trace_rows(trace, insert, part)
-        insert("trace", [(SCHEMA, end_ns - start_ns, unix_ns)])
-        connection.execute("CREATE INDEX samples_of_holds ON samples (hold_id)")
-        connection.execute("COMMIT")
-        return cut
+        return fill(connection, trace, part)
     finally:
         connection.close()
+
+
+def fill(
+    connection: sqlite3.Connection, trace: str, part: tuple[int, int] | None = None
+) -> str | None:
+    """Write a trace, or a part of it, to an empty database, which leaves transactions to others.
+
+    Returns the note of a report about a trace that was cut off, None for a whole one. Raises what
+    `_native.read_trace` does, and sqlite3.Error where the file cannot be written.
+    """
+    # Nobody sees it before it is whole, so there is nothing to recover.
+    connection.execute("PRAGMA journal_mode = OFF")
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.executescript(ddl())
+    connection.execute("BEGIN")
+
+    def insert(table: str, rows: list[tuple[int | str | None, ...]]) -> None:
+        if rows:
+            places = ", ".join("?" * len(rows[0]))
+            connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+
+    start_ns, end_ns, unix_ns, cut = trace_span(trace)
+    trace_rows(trace, insert, part)
+    insert("trace", [(SCHEMA, end_ns - start_ns, unix_ns)])
+    connection.execute("CREATE INDEX samples_of_holds ON samples (hold_id)")
+    connection.execute("COMMIT")
+    return cut

@@ -33,6 +33,12 @@ def spare(inputs: Iterable[str], what: str, outputs: Iterable[str | None]) -> No
             raise UsageError(f"cannot write {output!r}: that is {what}; name another file")
 
 
+def no_stream(output: str | None) -> None:
+    """UsageError if a trace was to go to standard output: it gets its name when it is whole."""
+    if output == STREAM:
+        raise UsageError("a trace cannot be written to standard output; name a file with -o")
+
+
 def distinct(*outputs: tuple[str, str | None]) -> None:
     """UsageError if two of what is written would be one file; each has a name for a sentence."""
     asked = [(what, path) for what, path in outputs if path is not None]

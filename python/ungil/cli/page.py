@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from ungil.cli.advised import how_advised
 from ungil.cli.completing import files
 from ungil.cli.overwriting import STREAM
 from ungil.cli.streams import end_with_reader, say
+from ungil.cli.vanishing import removed_if_killed
 from ungil.errors import Error, UsageError
 from ungil.formatting import native_reason, reason, size, tally
 
@@ -79,17 +80,32 @@ def _place(page: str) -> Generator[str]:
     Error if that fails.
     """
     if page != STREAM:
-        yield page
+        unfinished = _unfinished(page)
+        with removed_if_killed(unfinished.unlink):
+            yield page
         return
-    with tempfile.TemporaryDirectory(prefix="ungil-") as folder:
+    folder = tempfile.mkdtemp(prefix="ungil-")
+    with ExitStack() as place:
+        place.enter_context(removed_if_killed(lambda: shutil.rmtree(folder)))
+        place.callback(shutil.rmtree, folder, ignore_errors=True)
         whole = Path(folder, "page.html")
         yield str(whole)
-        end_with_reader()
-        try:
-            with whole.open("rb") as file, open(1, "wb", closefd=False) as out:
-                shutil.copyfileobj(file, out)
-        except OSError as error:
-            raise Error(f"cannot write the page to standard output: {reason(error)}") from error
+        with whole.open("rb") as file:
+            # It needs no name any more, and who reads it may end this process.
+            place.close()
+            end_with_reader()
+            try:
+                with open(1, "wb", closefd=False) as out:
+                    shutil.copyfileobj(file, out)
+            except OSError as error:
+                raise Error(f"cannot write the page to standard output: {reason(error)}") from error
+
+
+def _unfinished(page: str) -> Path:
+    """The name that a page has until it is whole, as `temporary_name` of ungil-trace makes it."""
+    target = Path(os.path.realpath(page))
+    name = b".%b.%d-0.tmp" % (os.fsencode(target.name)[:200], os.getpid())
+    return target.with_name(os.fsdecode(name))
 
 
 @contextmanager

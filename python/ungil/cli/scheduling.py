@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # What UNGIL_SLICE can be: slices are left alone, or set even in a seccomp sandbox.
 SLICES = ("own", "short")
 LONGEST_QUANTUM_MS = 3_600_000
+# Said of --priority under `stock`: CPython knows no levels.
+NEEDS_A_POLICY = "--priority has no effect under CPython's own rules: add --policy priority"
 
 
 class Scheduling:
@@ -66,6 +68,9 @@ class Scheduling:
         ]
         if os.environ.get(SLICE):
             chosen[SLICE] = known_slice(os.environ[SLICE])
+        # A variable may be there for the sake of another program.
+        if self.priorities and chosen[POLICY] == "stock":
+            raise UsageError(NEEDS_A_POLICY)
         if rules:
             chosen[PRIORITY] = "\n".join(rules)
             chosen["PYTHONPATH"] = with_startup("--priority")

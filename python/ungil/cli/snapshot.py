@@ -10,6 +10,7 @@ import click
 from ungil._native import ask_for_snapshot
 from ungil.cli.command import Command, process_number
 from ungil.cli.completing import files, processes
+from ungil.cli.overwriting import no_stream
 from ungil.cli.streams import fail
 from ungil.errors import UsageError
 from ungil.snapshots import sentence, written
@@ -36,6 +37,7 @@ def command(pid: int, output: str | None, as_json: bool) -> int:
 
     PID is a process under `ungil trace --last`, or that ungil itself.
     """
+    no_stream(output)
     path = None if output is None else str(Path(output).absolute())
     if path is not None and Path(path).exists():
         raise UsageError(f"{output!r} exists; name another file with -o")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from ungil.formatting import at_most_three_digits, digits, printable
 from ungil.report.model import Advice, Evidence, Finding, Gain, Report
+from ungil.report.numbered import Code, Numbered
 from ungil.report.repeats import the_same, with_repeats
 
 TOLD = 3
@@ -32,17 +32,16 @@ def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     left_out = report.get("remedies_left_out", False)
     if not told and not left_out:
         return []
-    grid = _grid()
+    parts = [[*_summary(advice), *_same(repeats)] for advice, repeats in told[:most]]
+    rows = _numbered(parts)
     if left_out:
         # What is told without it may be the lesser part.
-        grid.add_row(Text(), Text(LEFT_OUT, style="yellow"))
-    for number, (advice, repeats) in enumerate(told[:most], 1):
-        grid.add_row(Text(f"{number}.", style="bold"), Group(_summary(advice), *_same(repeats)))
+        rows.insert(0, Numbered(Text(), [Text(LEFT_OUT, style="yellow")], _digits(parts)))
     more = len(told) - most
     heading = Text("What to do", style="bold")
     if more > 0:
         heading.append(f" (and {more} more: ungil advise)", style="dim")
-    return [Text(), heading, grid]
+    return [Text(), heading, *rows]
 
 
 def is_repeated(finding: Finding, report: Report) -> bool:
@@ -60,13 +59,13 @@ def render_advice(report: Report, console: Console) -> None:
     advised = report.get("advised")
     if advised is None:
         return
-    grid = _grid()
     told, rejected = with_repeats(advised["advice"]), with_repeats(advised["rejected"])
-    for number, (advice, repeats) in enumerate(told[:MOST], 1):
-        rows: list[RenderableType] = [_summary(advice), *_same(repeats)]
-        rows += [_sure(advice), *map(_evidence, advice["evidence"]), Text()]
-        grid.add_row(Text(f"{number}.", style="bold"), Group(*rows))
-    console.print(grid)
+    parts: list[list[Text | Code]] = []
+    for advice, repeats in told[:MOST]:
+        rows = [*_summary(advice), *_same(repeats), _sure(advice)]
+        parts.append([*rows, *map(_evidence, advice["evidence"]), Text()])
+    for numbered in _numbered(parts):
+        console.print(numbered, crop=False)
     for advice, repeats in rejected[:MOST]:
         text = Text(f"no use: {printable(advice['text'])}{_with_range(advice)}", style="dim")
         console.print(Group(text, *_same(repeats)))
@@ -81,21 +80,24 @@ def _same(repeats: list[Advice]) -> list[Text]:
     return [Text(same, style="dim")] if same else []
 
 
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
+def _numbered(pieces: list[list[Text | Code]]) -> list[RenderableType]:
+    digits = _digits(pieces)
+    return [
+        Numbered(Text(f"{number}.", style="bold"), parts, digits)
+        for number, parts in enumerate(pieces, 1)
+    ]
 
 
-def _summary(advice: Advice) -> Text:
+def _digits(pieces: list[list[Text | Code]]) -> int:
+    """The room for their numbers."""
+    return len(f"{len(pieces)}.")
+
+
+def _summary(advice: Advice) -> list[Text | Code]:
     text = Text(printable(advice["text"]))
     text.append(_with_range(advice), style="dim")
-    shell, code = advice["action"]["shell"], advice["action"]["code"]
-    for lines, style in ((shell, "cyan"), (None if shell else code, "cyan")):
-        for line in (lines or "").splitlines():
-            text.append(f"\n{printable(line)}", style=style)
-    return text
+    typed = advice["action"]["shell"] or advice["action"]["code"] or ""
+    return [text, *(Code(printable(line)) for line in typed.splitlines())]
 
 
 def _with_range(advice: Advice) -> str:

@@ -18,6 +18,7 @@ from ungil.report.advice import TOLD, advice_section, is_repeated
 from ungil.report.lost import lost_line, much_lost
 from ungil.report.model import Finding, Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
+from ungil.report.numbered import lines_used
 from ungil.report.parks import parks_section
 from ungil.report.program import program
 from ungil.report.repeats import the_same, with_repeats
@@ -80,10 +81,11 @@ def render(report: Report, console: Console, advice: int = TOLD) -> None:
     ]
     rows = ROWS_OF_A_FILE
     if height is not None:
-        used = len(console.render_lines(Group(*above, *below), pad=False))
+        used = lines_used(console, *above, *below)
         rows = max(height - used - LINES_OF_A_HEADING - LINES_BELOW, ROWS_AT_LEAST)
     table = thread_table(gil, names, seconds, rows, console.width)
-    console.print(Group(*above, table, *below))
+    # Code to copy is as wide as it is.
+    console.print(Group(*above, table, *below), crop=False)
 
 
 def _main_gil(report: Report) -> Gil | None:

@@ -44,6 +44,7 @@ mod watch;
 #[path = "no_watch.rs"]
 mod watch;
 mod questions;
+mod heirs;
 mod recording;
 
 pub use flight::{FlightOptions, MOST_BYTES};
@@ -74,6 +75,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use times::Times;
+use ungil_control::files;
 use ungil_core::request::Request;
 use watch::Watch;
 use whole::Whole;
@@ -303,6 +305,8 @@ impl Recorder {
         let outcome = worker.join().ok();
         // Not left to `drop`: the caller may end by the signal that killed the program.
         self.session.remove();
+        // A process that is killed cannot remove its own.
+        files::remove_stale();
         outcome
     }
 }

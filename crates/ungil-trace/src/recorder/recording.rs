@@ -1,5 +1,6 @@
 //! The thread that records: what it does in one round, and how long it pauses then.
 
+use super::heirs::{heirs, outlived};
 use super::pace::Pace;
 use super::questions::{Question, Questions};
 use super::session::Session;
@@ -150,13 +151,21 @@ impl Recording {
         Outcome { staying, ..outcome }
     }
 
-    /// Goes on for a moment if processes are about to end.
+    /// Goes on for a moment if processes are about to end, or to begin.
     fn await_ends(&mut self) -> Vec<u32> {
         let end = Instant::now() + GRACE;
-        while !self.processes.is_empty() && Instant::now() < end {
+        let mut was_empty = false;
+        loop {
+            // One that forks and ends while they are listed hides its child. So they are listed
+            // once more.
+            let is_empty = self.processes.is_empty() && heirs(self.session.directory()).is_empty();
+            if is_empty && was_empty || Instant::now() >= end {
+                return Vec::new();
+            }
+            was_empty = is_empty;
+            self.discovered_ns = 0;
             thread::park_timeout(self.work());
         }
-        Vec::new()
     }
 
     /// Asks every process to leave, and returns those that have not, the recorder's own excepted.
@@ -299,19 +308,11 @@ impl Recording {
     fn finish(mut self) -> Outcome {
         let processes = std::mem::take(&mut self.processes);
         // One that is gone may still be here, if there was too much left to read.
-        let running = processes.iter().filter(|traced| !traced.is_gone()).count();
-        if running > 0 && !self.is_joined {
-            let text = if running == 1 {
-                "one process outlived the program that started it; it was recorded until the \
-                 program ended"
-                    .to_owned()
-            } else {
-                format!(
-                    "{running} processes outlived the program that started them; they were \
-                     recorded until the program ended"
-                )
-            };
-            self.sink.put(&Record::Note { text });
+        if !self.is_joined {
+            let running = processes.iter().filter(|it| !it.is_gone()).map(|it| it.pid);
+            for text in outlived(&running.collect::<Vec<_>>(), &heirs(self.session.directory())) {
+                self.sink.put(&Record::Note { text });
+            }
         }
         if self.next_process.0 == 0 {
             let text = format!("{NOTHING_RECORDED}{}", self.why_nothing());

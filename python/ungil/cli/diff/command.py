@@ -71,7 +71,7 @@ def command(
     before, after = sides([BETWEEN if word == SEPARATOR else word for word in files])
     spare([*before, *after], "a trace that is compared", [page])
     # Whether the page can be written is known before minutes of reading.
-    with json_file(page) as write_page:
+    with json_file(page, starts_nothing=True) as write_page:
         runs = _read([*before, *after], blame_after)
         comparison = compare(runs[: len(before)], runs[len(before) :])
         if page is not None:

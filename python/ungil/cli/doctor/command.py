@@ -22,14 +22,14 @@ from ungil.cli.doctor.interpreter_check import check_interpreter
 from ungil.cli.doctor.machine_checks import machine_checks
 from ungil.cli.doctor.remedy import surroundings
 from ungil.errors import UsageError
-from ungil.formatting import MEBIBYTE
+from ungil.formatting import size
 from ungil.interpreters import find_interpreters
 
 EXAMPLES = """\
   ungil doctor                     this machine and every Python that is found
   ungil doctor /opt/py/bin/python  one interpreter
   ungil doctor --json
-  ungil doctor --clean             remove what killed recorders have left
+  ungil doctor --clean             remove what killed recorders and programs have left
 """
 
 STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
@@ -38,7 +38,7 @@ STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 @click.command(cls=Command, name="doctor", examples=EXAMPLES)
 @click.argument("pythons", metavar="[PYTHON]...", nargs=-1, shell_complete=files)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--clean", is_flag=True, help="Only remove the files that killed recorders left.")
+@click.option("--clean", is_flag=True, help="Only remove what killed recorders and programs left.")
 def command(pythons: tuple[str, ...], as_json: bool, clean: bool) -> int:
     """Try everything that tracing depends on and say what does not work, and why.
 
@@ -83,19 +83,19 @@ def _version() -> str | None:
 
 
 def _clean(pythons: tuple[str, ...], as_json: bool) -> None:
-    """Remove the buffers of recorders that were killed, and print which."""
+    """Remove what recorders and programs that were killed have left, and print what that is."""
     if pythons:
         raise UsageError(f"--clean tries no interpreter; leave out {pythons[0]!r}")
-    from ungil._native import remove_dead_sessions
+    from ungil._native import remove_dead_sessions, remove_stale_pages
 
-    removed = remove_dead_sessions()
+    removed = [*remove_dead_sessions(), *remove_stale_pages()]
     if as_json:
         print(json.dumps({"removed": [{"path": path, "bytes": size} for path, size in removed]}))
         return
-    for path, size in removed:
-        print(f"removed {path}, {size / MEBIBYTE:,.1f} MiB")
+    for path, taken in removed:
+        print(f"removed {path}, {size(taken)}")
     if not removed:
-        print("nothing to remove: no killed recorder of yours left files")
+        print("nothing to remove: no killed recorder or program of yours left files")
 
 
 def _interpreter(name: str) -> Path:

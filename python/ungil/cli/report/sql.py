@@ -6,13 +6,14 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, TextIO
 
 from rich.table import Table
 from rich.text import Text
 
-from ungil.cli.database import TABLES, VIEWS, build, ddl
+from ungil.cli.database import TABLES, VIEWS, ddl, fill
 from ungil.cli.progress import working
 from ungil.cli.report.unfinished import blamed, say_cut
 from ungil.console import print_lines
@@ -33,40 +34,76 @@ def answer(
     if query.strip() == SCHEMA_WORD:
         file.write(ddl())
         return
+    try:
+        connection = _nameless()
+        with blamed(trace), working("reading the trace"):
+            say_cut(fill(connection, trace, part))
+    except sqlite3.Error as error:
+        place = tempfile.gettempdir()
+        raise Error(f"the tables cannot be written to {place!r}: {error}") from error
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_may)
+        found = connection.execute(query)
+        if found.description is None:
+            raise UsageError("--sql selects nothing: give a SELECT")
+        heads = [column[0] for column in found.description]
+        if as_json:
+            _check_distinct(heads)
+            _print_json(heads, found, file)
+        else:
+            _print_table(heads, found, file)
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        tables = ", ".join([*TABLES, *VIEWS])
+        # What SQLite's module says of several statements differs between Pythons.
+        wrong = "give one statement" if "one statement" in str(error) else error
+        # "not authorized", or "authorization denied" from what a statement does inside.
+        if "authoriz" in str(error):
+            wrong = "only the trace can be read, so no other database can be attached or written"
+        raise UsageError(
+            f"--sql: {wrong}; the tables are {tables}; --sql {SCHEMA_WORD} prints their columns"
+        ) from error
+    finally:
+        connection.close()
+
+
+def _nameless() -> sqlite3.Connection:
+    """An empty database in a file that has no name any more, so that nothing can leave it behind.
+
+    Who reads the answer may end this process at any time, as `head` does.
+    """
     with tempfile.TemporaryDirectory(prefix="ungil-") as folder:
-        database = Path(folder) / "trace.sqlite"
-        try:
-            with blamed(trace), working("reading the trace"):
-                say_cut(build(trace, database, part))
-        except sqlite3.Error as error:
-            raise Error(f"the tables cannot be written to {folder!r}: {error}") from error
-        connection = sqlite3.connect(database)
-        try:
-            connection.execute("PRAGMA query_only = ON")
-            found = connection.execute(query)
-            if found.description is None:
-                raise UsageError("--sql selects nothing: give a SELECT")
-            heads = [column[0] for column in found.description]
-            if as_json:
-                _print_json(heads, found, file)
-            else:
-                _print_table(heads, found, file)
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            tables = ", ".join([*TABLES, *VIEWS])
-            # What SQLite's module says of several statements differs between Pythons.
-            wrong = "give one statement" if "one statement" in str(error) else error
-            raise UsageError(
-                f"--sql: {wrong}; the tables are {tables}; --sql {SCHEMA_WORD} prints their columns"
-            ) from error
-        finally:
-            connection.close()
+        return sqlite3.connect(Path(folder) / "trace.sqlite", isolation_level=None)
+
+
+def _may(action: int, *_of_what: str | None) -> int:
+    """Whether SQLite may do this for a query; what only reads can still make another file.
+
+    `VACUUM INTO` attaches it.
+    """
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
+
+
+def _check_distinct(heads: Sequence[str]) -> None:
+    """UsageError if an object could not have all columns."""
+    twice = next((head for head in heads if heads.count(head) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"--sql: two columns are called {twice!r}, of which a JSON object has one; "
+            "name them with AS"
+        )
 
 
 def _print_json(heads: Sequence[str], rows: sqlite3.Cursor, file: TextIO) -> None:
     """One object a line, so that much is printed in little memory."""
+
+    def plain(value: Any) -> Any:
+        # JSON has no infinity.
+        return None if value in (inf, -inf) else _plain(value)
+
     between = "["
     for row in rows:
-        file.write(between + json.dumps(dict(zip(heads, map(_plain, row), strict=True))))
+        file.write(between + json.dumps(dict(zip(heads, map(plain, row), strict=True))))
         between = ",\n"
     file.write("[]\n" if between == "[" else "]\n")
 

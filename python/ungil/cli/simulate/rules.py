@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
-from ungil.cli.scheduling import known_policy, level_rule, milliseconds
+from ungil.cli.scheduling import NEEDS_A_POLICY, known_policy, level_rule, milliseconds
 from ungil.cli.simulate.answer import Listed
 from ungil.errors import UsageError
 from ungil.formatting import at_most_three_digits, plural, printable
@@ -89,6 +89,8 @@ class Rules:
             known_policy("--policy", policy)
         if options["no_gil"] and (policy or quantum or interval):
             raise UsageError("--no-gil cannot be combined with --policy, --quantum or --interval")
+        if options["no_gil"] and options["priorities"]:
+            raise UsageError("--priority has no effect without a GIL: leave out it or --no-gil")
         if interval is not None and (quantum is not None or policy not in (None, "stock")):
             raise UsageError(
                 "--interval is CPython's own switch interval; a policy's time slice is --quantum"
@@ -161,6 +163,8 @@ class Rules:
     def arguments(self, choice: Choice) -> dict[str, Any]:
         """The arguments of `Demands.predict`; UsageError if a pattern matches no thread."""
         policy, quantum_ms = self._scheduling(choice)
+        if self.priorities and policy == "stock":
+            raise UsageError(NEEDS_A_POLICY)
         levels: dict[int, str] = {}
         for pattern, level in self.priorities:
             for index in choice.matching(pattern, "--priority"):

@@ -19,7 +19,7 @@ from ungil.cli.command import (
     scheduling_options,
 )
 from ungil.cli.completing import files, processes
-from ungil.cli.overwriting import distinct, files_of, is_same, spare
+from ungil.cli.overwriting import distinct, files_of, is_same, no_stream, spare
 from ungil.cli.page import html_option, writable, write
 from ungil.cli.program import Program, find_program
 from ungil.cli.scheduling import Scheduling, warn_if_unscheduled
@@ -151,6 +151,7 @@ def command(
     for_ns = None if duration is None else parse_duration(duration, "--for")
     program = find_program(words, "trace") if pid is None else None
     variables = Scheduling(policy, quantum, priorities).variables(DEFAULT_POLICY)
+    no_stream(output)
     distinct(("the trace", output), ("the page", page), ("the JSON", json_path))
     spare(files_of(program), "the program", [output, page, json_path])
     flight = new_flight(last, conditions, max_files)

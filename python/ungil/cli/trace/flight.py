@@ -6,7 +6,8 @@ import re
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
 from types import FrameType
 from typing import Any, TypeVar
@@ -89,7 +90,21 @@ def _files(text: str) -> int:
 class Said:
     """What was said of snapshots."""
 
-    files: int = 0
+    paths: list[str] = field(default_factory=list[str])
+    """Where each was written, the oldest first."""
+
+    def sentence(self) -> str:
+        """How many there were, and how many of them are still there."""
+        if not self.paths:
+            return "no snapshot was written: no condition was met, and nobody asked for one"
+        are_there = [Path(it).exists() for it in self.paths]
+        left = sum(are_there)
+        kept = ""
+        if left < len(are_there):
+            # One that was asked for under a name of its own outlives later ones.
+            are_newest = all(are_there[len(are_there) - left :])
+            kept = f", {'the newest ' if are_newest and left else ''}{left} kept"
+        return f"{plural(len(are_there), 'snapshot')} written{kept}; ungil report FILE reads one"
 
 
 @contextmanager
@@ -113,10 +128,8 @@ def snapshots_told(recorder: Recorder, *, quiet: bool, on_signal: bool) -> Gener
     finally:
         over.set()
         thread.join()
-    if not quiet and said.files == 0:
-        say("no snapshot was written: no condition was met, and nobody asked for one")
-    elif not quiet:
-        say(f"{plural(said.files, 'snapshot')} written; ungil report FILE reads one")
+    if not quiet:
+        say(said.sentence())
 
 
 def _tell(snapshots: Snapshots, over: Event, said: Said, quiet: bool) -> None:
@@ -124,7 +137,8 @@ def _tell(snapshots: Snapshots, over: Event, said: Said, quiet: bool) -> None:
         text = snapshots.next(PAUSE_S)
         if text is not None:
             snapshot = written(text)
-            said.files += snapshot["path"] is not None
+            if snapshot["path"] is not None:
+                said.paths.append(snapshot["path"])
             if not quiet:
                 say(sentence(snapshot))
         elif over.is_set():

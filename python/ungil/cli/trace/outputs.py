@@ -7,11 +7,12 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
+from ungil.cli.vanishing import removed_if_killed
 from ungil.errors import UsageError
 from ungil.formatting import reason
 
@@ -52,15 +53,18 @@ def _plain(program: str) -> str:
 
 
 @contextmanager
-def json_file(path: str | None) -> Generator[Callable[[str], None]]:
+def json_file(
+    path: str | None, *, starts_nothing: bool = False
+) -> Generator[Callable[[str], None]]:
     """A function that writes a text to `path` in one piece; None writes nothing, `-` to stdout.
 
-    That it can be written is found out on entry (UsageError), not after the program's hours.
+    That it can be written is found out on entry (UsageError), not after the program's hours. Where
+    the block `starts_nothing`, no kill leaves anything of the file.
     """
     if path is None:
         yield lambda _text: None
         return
-    with _target(path) as (descriptor, publish):
+    with _target(path, starts_nothing) as (descriptor, publish):
 
         def write(text: str) -> None:
             # Not by print(): what a full disk refuses would be left in its buffer.
@@ -74,15 +78,16 @@ def json_file(path: str | None) -> Generator[Callable[[str], None]]:
 def whole_file(path: str) -> Generator[int]:
     """A descriptor to write to; the file gets its name once the block has ended without an error.
 
-    `-` is stdout. That it can be written is found out on entry (UsageError).
+    `-` is stdout. That it can be written is found out on entry (UsageError). The block may start
+    nothing, so that no kill leaves anything of the file.
     """
-    with _target(path) as (descriptor, publish):
+    with _target(path, True) as (descriptor, publish):
         yield descriptor
         publish()
 
 
 @contextmanager
-def _target(path: str) -> Generator[tuple[int, Callable[[], object]]]:
+def _target(path: str, starts_nothing: bool) -> Generator[tuple[int, Callable[[], object]]]:
     """A descriptor, and what gives the file its name; nothing stays of a file without a name."""
     if path == "-":
         sys.stdout.flush()
@@ -97,13 +102,15 @@ def _target(path: str) -> Generator[tuple[int, Callable[[], object]]]:
         if target.exists() and not os.access(target, os.W_OK):
             raise UsageError(f"cannot write {path!r}: permission denied")
         temporary = target.with_name(f".{target.name[:200]}.{os.getpid()}.tmp")
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            with _opened(path, str(temporary), flags) as descriptor:
-                yield descriptor, lambda: temporary.replace(target)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        kept = removed_if_killed(temporary.unlink) if starts_nothing else nullcontext()
+        with kept:
+            try:
+                with _opened(path, str(temporary), flags) as descriptor:
+                    yield descriptor, lambda: temporary.replace(target)
+            finally:
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
 
 
 def _is_special(path: str) -> bool:
