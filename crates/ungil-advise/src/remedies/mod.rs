@@ -89,7 +89,9 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
         saves_work || is_worth_it(it, waits_s_per_s)
     });
     let lacks_processors = leaves_out_processors(&ward).is_some();
-    good.sort_by_key(|advice| rank(advice, waits_s_per_s, lacks_processors));
+    let can_do_more = ward.scene.only_computes();
+    let place = |it: &Advice| rank(it, waits_s_per_s, lacks_processors, can_do_more);
+    good.sort_by_key(place);
     (good, bad)
 }
 
@@ -104,7 +106,13 @@ fn is_worth_it(advice: &Advice, waits_s_per_s: f64) -> bool {
 
 /// Those that save most first; of those that are alike the one that asks least; then those of which
 /// nothing is predicted; at last a build whose prediction leaves out that threads wait for a processor.
-fn rank(advice: &Advice, waits_s_per_s: f64, lacks_processors: bool) -> (u8, Kind) {
+/// Fewer threads that only compute wait less, and do the same work; side by side they `can_do_more`.
+fn rank(
+    advice: &Advice,
+    waits_s_per_s: f64,
+    lacks_processors: bool,
+    can_do_more: bool,
+) -> (u8, Kind) {
     let saved = advice.gain.as_ref().map(|gain| gain.saved_s_per_s / waits_s_per_s.max(1e-12));
     let class = match saved {
         _ if lacks_processors && advice.kind == Kind::FreeThreaded => 4,
@@ -113,7 +121,8 @@ fn rank(advice: &Advice, waits_s_per_s: f64, lacks_processors: bool) -> (u8, Kin
         Some(_) => 2,
         None => 3,
     };
-    (class, advice.kind)
+    let gains_no_work = can_do_more && advice.kind == Kind::FewerThreads;
+    (class + u8::from(gains_no_work), advice.kind)
 }
 
 impl<'a> Ward<'a> {
@@ -254,7 +263,16 @@ mod tests {
     #[test]
     fn a_build_whose_threads_would_lack_processors_is_the_last_resort() {
         let (all, part) = (saves(Kind::FreeThreaded, 1.0), saves(Kind::ToAProcess, 0.4));
-        assert!(rank(&all, 1.0, false) < rank(&part, 1.0, false));
-        assert!(rank(&all, 1.0, true) > rank(&part, 1.0, true));
+        let ranks = |lacks| [&all, &part].map(|it| rank(it, 1.0, lacks, false));
+        assert!(ranks(false)[0] < ranks(false)[1]);
+        assert!(ranks(true)[0] > ranks(true)[1]);
+    }
+
+    #[test]
+    fn of_threads_that_only_compute_fewer_come_behind_what_lets_them_do_more() {
+        let (fewer, process) = (saves(Kind::FewerThreads, 0.4), saves(Kind::ToAProcess, 0.4));
+        let ranks = |can_do_more| [&fewer, &process].map(|it| rank(it, 1.0, false, can_do_more));
+        assert!(ranks(false)[0] < ranks(false)[1]);
+        assert!(ranks(true)[0] > ranks(true)[1]);
     }
 }
