@@ -163,6 +163,15 @@ def test_people_get_a_table_and_pipes_a_line_a_row(ungil: Run, trace: str) -> No
     assert asked(ungil, trace, "SELECT * FROM threads WHERE 0") == []
 
 
+def test_many_rows_are_printed_as_they_come(ungil: Run, trace: str) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+    outcome = ungil("report", trace, "--sql", f"{numbers} SELECT i AS number, 'é' AS letter FROM n")
+    lines = outcome.stdout.splitlines()
+    # As wide as the first rows need, and the last ones are wider.
+    assert lines[:2] == ["number  letter", "     1  é"]
+    assert (len(lines), lines[-1]) == (100_001, "100000  é")
+
+
 def test_the_schema_is_printed_as_statements_that_sqlite_takes(ungil: Run, trace: str) -> None:
     outcome = ungil("report", trace, "--sql", ".schema")
     with sqlite3.connect(":memory:") as connection:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +22,8 @@ from ungil.errors import Error, UsageError
 from ungil.formatting import printable
 
 SCHEMA_WORD = ".schema"
+MOST_DRAWN = 1_000
+"""More rows are printed as they come, not laid out for the width of the terminal."""
 
 
 def answer(
@@ -113,14 +116,48 @@ def _plain(value: Any) -> Any:
 
 
 def _print_table(heads: Sequence[str], rows: sqlite3.Cursor, file: TextIO) -> None:
+    first = rows.fetchmany(MOST_DRAWN + 1)
+    are_numbers = [
+        all(isinstance(row[index], int | float | None) for row in first)
+        for index in range(len(heads))
+    ]
+    if len(first) > MOST_DRAWN:
+        _print_lines(heads, are_numbers, first, rows, file)
+        return
     drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    all_rows = rows.fetchall()
-    for index, head in enumerate(heads):
-        is_number = all(isinstance(row[index], int | float | None) for row in all_rows)
+    for head, is_number in zip(heads, are_numbers, strict=True):
         drawn.add_column(Text(printable(head)), justify="right" if is_number else "left")
-    for row in all_rows:
+    for row in first:
         drawn.add_row(*(Text(_cell(value)) for value in row))
     print_lines(file, lambda console: console.print(drawn))
+
+
+def _print_lines(
+    heads: Sequence[str],
+    are_numbers: Sequence[bool],
+    first: Sequence[Sequence[Any]],
+    rows: Iterable[Sequence[Any]],
+    file: TextIO,
+) -> None:
+    """A line for each of many rows, as they come, in columns as wide as the `first` ones need."""
+    names = [printable(head) for head in heads]
+    lines = [[_cell(value) for value in row] for row in first]
+    widths = [max(map(cell_len, column)) for column in zip(names, *lines, strict=True)]
+
+    def write(cells: Sequence[str]) -> None:
+        padded = (
+            " " * (width - cell_len(cell)) + cell
+            if is_number
+            else cell + " " * (width - cell_len(cell))
+            for cell, width, is_number in zip(cells, widths, are_numbers, strict=True)
+        )
+        file.write("  ".join(padded).rstrip() + "\n")
+
+    write(names)
+    for line in lines:
+        write(line)
+    for row in rows:
+        write([_cell(value) for value in row])
 
 
 def _cell(value: Any) -> str:
