@@ -13,7 +13,7 @@ use ungil_trace::record::{ThreadId, ThreadTotals};
 const ROUNDS: u64 = 100;
 const ROUND_NS: u64 = 20 * MS;
 
-/// Each 20 ms, one client asks for a report of 9 ms, and another one twice for a page of 0.5 ms. One
+/// Each 20 ms, one client asks for a report of 9 ms, and another one for a page of 0.5 ms. One
 /// thread hands that on to three, which take turns; each first waits 2 ms for a database.
 fn served() -> Demand {
     let mut records = begun();
@@ -28,7 +28,7 @@ fn served() -> Demand {
         .for_each(|number| uses(&mut records, number, (1 + u64::from(number)) * 100 * US, 10 * US));
     let mut worker = 0;
     for round in 1..ROUNDS {
-        for (after_ns, work_ns) in [(0, 9 * MS), (12 * MS, MS / 2), (16 * MS, MS / 2)] {
+        for (after_ns, work_ns) in [(0, 9 * MS), (12 * MS, MS / 2)] {
             let at_ns = round * ROUND_NS + after_ns;
             uses(&mut records, 0, at_ns, 20 * US);
             uses(&mut records, 0, at_ns + 30 * US, 30 * US);
@@ -80,7 +80,7 @@ fn computed(outcome: &Outcome) -> f64 {
 
 #[test]
 fn a_pool_does_as_much_as_clients_ask_for() {
-    let (recorded, done) = (3 + 2 * 3 * (ROUNDS - 1), used(&outcome(stock(), true)));
+    let (recorded, done) = (3 + 2 * 2 * (ROUNDS - 1), used(&outcome(stock(), true)));
     assert!(done.abs_diff(recorded) <= 20, "{done} of {recorded}");
 }
 
@@ -97,7 +97,7 @@ fn as_much_is_done_at_a_time_as_there_are_clients_however_many_threads_there_are
 #[test]
 fn the_threads_of_a_pool_end_when_each_client_has_asked_once() {
     let outcome = outcome(Rules { once: true, ..stock() }, true);
-    assert_eq!(used(&outcome), 3 + 2 * 3 * (ROUNDS - 1));
+    assert_eq!(used(&outcome), 3 + 2 * 2 * (ROUNDS - 1));
     let rounds = outcome.ended_ns / ROUND_NS;
     assert!((ROUNDS - 1..=ROUNDS + 1).contains(&rounds), "{rounds}");
 }
@@ -106,5 +106,5 @@ fn the_threads_of_a_pool_end_when_each_client_has_asked_once() {
 fn each_does_its_own_if_one_of_a_pool_is_left_out() {
     let used = used(&outcome(Rules { without: vec![1], ..stock() }, true));
     // Of two threads only, the first of which is told as the second.
-    assert!(used < 2 * 3 * (ROUNDS - 1), "{used}");
+    assert!(used < 2 * 2 * (ROUNDS - 1), "{used}");
 }

@@ -4,8 +4,11 @@
 //! its answer. So there are as many clients as jobs that computed at the same time. A job counts as
 //! that of the client whose last one of its kind was done last. Clients that ask for one kind only
 //! keep their pace if those that ask for another one wait longer.
+//!
+//! A client thinks for as long as in the quickest cases: in others its request waited for the feeder.
 
 use super::jobs::Job;
+use crate::demand::successors::quickest;
 use std::ops::Range;
 
 /// Jobs whose longest uses of the GIL differ by less than this factor are of one kind.
@@ -70,12 +73,23 @@ pub(super) fn of(jobs: &mut [Job], middle: &Range<u64>) -> Vec<Client> {
         }
     }
     for client in &mut clients {
+        client.thinks(jobs);
         client.repeats(jobs, middle);
     }
     clients
 }
 
 impl Client {
+    /// Finds out how long it thinks.
+    fn thinks(&mut self, jobs: &[Job]) {
+        let is_let_in = |ask: &Ask| jobs[ask.job].is_let_in;
+        let after = self.asks[1..].iter().filter(|ask| is_let_in(ask));
+        let thinks_ns = quickest(after.map(|ask| ask.after_ns).collect());
+        for ask in self.asks[1..].iter_mut().filter(|ask| is_let_in(ask)) {
+            ask.after_ns = thinks_ns;
+        }
+    }
+
     /// Finds out what of it would come again.
     fn repeats(&mut self, jobs: &[Job], middle: &Range<u64>) {
         let until =
@@ -106,7 +120,7 @@ mod tests {
             computes_ns: from..to,
             begins_ns: from - 1,
             arrives_ns: from - 2,
-            is_let_in: true,
+            is_let_in: false,
         };
         let mut jobs: Vec<_> = computed.iter().map(job).collect();
         let clients = of(&mut jobs, &(100..950));
@@ -118,6 +132,23 @@ mod tests {
     fn there_are_as_many_clients_as_jobs_that_compute_at_a_time() {
         let computed = [(10, 20), (15, 25), (30, 40), (35, 45), (50, 60)];
         assert_eq!(clients(&computed), [vec![(0, 0), (3, 13), (4, 3)], vec![(1, 0), (2, 3)]]);
+    }
+
+    #[test]
+    fn a_client_thinks_for_as_long_as_in_the_quickest_case() {
+        let at = |from| Job {
+            worker: 0,
+            bursts: 0..1,
+            longest: 0,
+            longest_ns: 10,
+            computes_ns: from..from + 10,
+            begins_ns: from,
+            arrives_ns: from,
+            is_let_in: true,
+        };
+        let mut jobs = [at(20), at(40), at(90)];
+        let [client] = &of(&mut jobs, &(100..950))[..] else { panic!("one client") };
+        assert_eq!(client.asks[1..].iter().map(|it| it.after_ns).collect::<Vec<_>>(), [10, 10]);
     }
 
     #[test]
