@@ -5,6 +5,8 @@
 Servers get their requests from a child process that is no part of what is recorded as the server.
 """
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import hashlib
@@ -22,6 +24,10 @@ import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flask import Flask
 
 CONVOY_SERVER = Path(__file__).resolve().parents[2] / "examples" / "convoy_server.py"
 ROWS: list[dict[str, object]] = [
@@ -50,49 +56,45 @@ def convoy(seconds: float) -> None:
     runpy.run_path(str(CONVOY_SERVER), run_name="__main__")
 
 
-def flask(seconds: float) -> None:
-    """Flask behind its own threaded server: pages, and reports that compute for 60 ms or so."""
+def flask_app(page_asks_s: float = 0, report_asks_s: float = 0) -> Flask:
+    """Pages, and reports of 60 ms or so of computing; each may first ask a database for so long."""
     from flask import Flask, render_template_string
-    from werkzeug.serving import make_server
 
     app = Flask("reports")
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     page = "<ul>{% for row in rows %}<li>{{ row.number }} {{ row.name }}</li>{% endfor %}</ul>"
 
     @app.get("/")
     def index() -> str:  # pyright: ignore[reportUnusedFunction]
+        if page_asks_s:
+            time.sleep(page_asks_s)
         return render_template_string(page, rows=ROWS[:30])
 
     @app.get("/report")
     def big() -> str:  # pyright: ignore[reportUnusedFunction]
+        if report_asks_s:
+            time.sleep(report_asks_s)
         return str(report(300_000))
 
-    server = make_server("127.0.0.1", 0, app, threaded=True)
+    return app
+
+
+def flask(seconds: float) -> None:
+    """Flask behind its own threaded server."""
+    from werkzeug.serving import make_server
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = make_server("127.0.0.1", 0, flask_app(), threaded=True)
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
     load(server.server_port, seconds, {"/": 3, "/report": 2})
     server.shutdown()
 
 
 def waitress(seconds: float) -> None:
-    """Flask behind the pool of threads of waitress: pages and reports that first ask a database."""
-    from flask import Flask, render_template_string
+    """Flask behind the pool of threads of waitress, and a database."""
     from waitress import create_server
 
-    app = Flask("reports")
     logging.getLogger("waitress").setLevel(logging.ERROR)
-    page = "<ul>{% for row in rows %}<li>{{ row.number }} {{ row.name }}</li>{% endfor %}</ul>"
-
-    @app.get("/")
-    def index() -> str:  # pyright: ignore[reportUnusedFunction]
-        time.sleep(0.002)  # as long as a database takes
-        return render_template_string(page, rows=ROWS[:30])
-
-    @app.get("/report")
-    def big() -> str:  # pyright: ignore[reportUnusedFunction]
-        time.sleep(0.004)
-        return str(report(300_000))
-
-    server = create_server(app, host="127.0.0.1", port=0, threads=8)
+    server = create_server(flask_app(0.002, 0.004), host="127.0.0.1", port=0, threads=8)
     threading.Thread(target=server.run, name="server", daemon=True).start()
     load(server.effective_port, seconds, {"/": 3, "/report": 2})
 

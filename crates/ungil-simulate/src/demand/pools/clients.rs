@@ -43,9 +43,8 @@ pub(super) fn of(jobs: &mut [Job], middle: &Range<u64>) -> Vec<Client> {
     ends.sort_unstable();
     let mut ends = ends.into_iter().peekable();
     let mut clients: Vec<Client> = Vec::new();
-    // Those that have their answers, and how long each computes for their jobs.
+    // Those that have their answers.
     let mut answered: Vec<usize> = Vec::new();
-    let mut asks_for_ns: Vec<u64> = Vec::new();
     let mut client_of = vec![0; jobs.len()];
     for (number, job) in jobs.iter().enumerate() {
         let has_ended =
@@ -53,10 +52,10 @@ pub(super) fn of(jobs: &mut [Job], middle: &Range<u64>) -> Vec<Client> {
         while let Some((_, ended)) = ends.next_if(has_ended) {
             answered.push(client_of[ended]);
         }
-        let length_ns = job.longest_ns.max(SHORT_NS);
         let is_alike = |client: &usize| {
-            let other_ns = asks_for_ns[*client];
-            length_ns.max(other_ns) / length_ns.min(other_ns) < ALIKE
+            let [one_ns, other_ns] =
+                [job, &jobs[clients[*client].asks[0].job]].map(|it| it.longest_ns.max(SHORT_NS));
+            one_ns.max(other_ns) / one_ns.min(other_ns) < ALIKE
         };
         if let Some(found) = answered.iter().rposition(is_alike) {
             let client = answered.remove(found);
@@ -69,7 +68,6 @@ pub(super) fn of(jobs: &mut [Job], middle: &Range<u64>) -> Vec<Client> {
             client_of[number] = clients.len();
             let asks = vec![Ask { job: number, after_ns: 0 }];
             clients.push(Client { begins_ns: job.arrives_ns, asks, again: 0..0, pause_ns: 0 });
-            asks_for_ns.push(length_ns);
         }
     }
     for client in &mut clients {
@@ -110,19 +108,23 @@ impl Client {
 mod tests {
     use super::*;
 
-    /// Jobs that compute from when to when, and arrive 2 before.
-    fn clients(computed: &[(u64, u64)]) -> Vec<Vec<(usize, u64)>> {
-        let job = |&(from, to): &(u64, u64)| Job {
+    /// A job that computes from when to when, and arrives so long before.
+    fn job((from, to): (u64, u64), before: u64, is_let_in: bool) -> Job {
+        Job {
             worker: 0,
             bursts: 0..1,
             longest: 0,
             longest_ns: (to - from) * 1_000_000,
             computes_ns: from..to,
-            begins_ns: from - 1,
-            arrives_ns: from - 2,
-            is_let_in: false,
-        };
-        let mut jobs: Vec<_> = computed.iter().map(job).collect();
+            begins_ns: from - before,
+            arrives_ns: from - before,
+            is_let_in,
+        }
+    }
+
+    /// Who asks for jobs that compute from when to when, and arrive 2 before.
+    fn clients(computed: &[(u64, u64)]) -> Vec<Vec<(usize, u64)>> {
+        let mut jobs: Vec<_> = computed.iter().map(|times| job(*times, 2, false)).collect();
         let clients = of(&mut jobs, &(100..950));
         let asks = |it: &Client| it.asks.iter().map(|ask| (ask.job, ask.after_ns)).collect();
         clients.iter().map(asks).collect()
@@ -136,16 +138,7 @@ mod tests {
 
     #[test]
     fn a_client_thinks_for_as_long_as_in_the_quickest_case() {
-        let at = |from| Job {
-            worker: 0,
-            bursts: 0..1,
-            longest: 0,
-            longest_ns: 10,
-            computes_ns: from..from + 10,
-            begins_ns: from,
-            arrives_ns: from,
-            is_let_in: true,
-        };
+        let at = |from| job((from, from + 10), 0, true);
         let mut jobs = [at(20), at(40), at(90)];
         let [client] = &of(&mut jobs, &(100..950))[..] else { panic!("one client") };
         assert_eq!(client.asks[1..].iter().map(|it| it.after_ns).collect::<Vec<_>>(), [10, 10]);
@@ -159,16 +152,7 @@ mod tests {
 
     #[test]
     fn a_client_goes_on_with_what_it_asked_for_in_the_middle_at_the_same_pace() {
-        let at = |from| Job {
-            worker: 0,
-            bursts: 0..1,
-            longest: 0,
-            longest_ns: 10,
-            computes_ns: from..from + 10,
-            begins_ns: from,
-            arrives_ns: from,
-            is_let_in: false,
-        };
+        let at = |from| job((from, from + 10), 0, false);
         let mut jobs = [at(20), at(150), at(600), at(980)];
         let [client] = &of(&mut jobs, &(100..950))[..] else { panic!("one client") };
         assert_eq!((client.again.clone(), client.pause_ns), (1..3, 50 + 340));
