@@ -76,7 +76,8 @@ class Shown:
         self.said.append(message.text)
 
     def measured(self) -> None:
-        """Return when the numbers are those of what is selected."""
+        """Return when the numbers, and the address, are those of what is selected."""
+        self.page.evaluate("window.ungil.unchanged()")
         self.page.wait_for_selector("[aria-busy=false]", state="attached")
         assert "Not measured" not in self.page.locator("main").inner_text()
 

@@ -131,8 +131,8 @@ def test_the_flame_graph_explains_most_of_a_convoys_waits_and_those_of_a_range(
     assert whole
     assert whole.startswith("cpu")
     shown.drag(".overview", 0.3, 0.7, 20)
-    shown.until("document.querySelector('.scope').matches('.selected')")
     shown.measured()
+    assert shown.page.locator(".scope.selected").count() == 1
     assert flame.locator("button.frame").first.get_attribute("title") != whole
     assert explained(shown) > 50
 

@@ -52,7 +52,7 @@ def share(part: float, whole: float) -> str:
     if whole <= 0 or part <= 0:
         return "0%"
     percent = 100 * part / whole
-    return "<1%" if percent < 0.5 else f"{percent:.0f}%"
+    return "<1%" if percent <= 0.5 else f"{percent:.0f}%"
 
 
 def rate(number: float, seconds: float) -> str:
@@ -75,10 +75,12 @@ def duration(seconds: float) -> str:
         return ""
     if seconds <= 0:
         return "0"
-    for unit, factor in (("ns", 1e9), ("µs", 1e6), ("ms", 1e3)):
+    # Times are whole nanoseconds, or means of them. Of the product alone, 93,450 ns would be more.
+    nanoseconds = round(seconds * 1e9, 3)
+    for unit, factor in (("ns", 1), ("µs", 1e3), ("ms", 1e6)):
         # What would be rounded up to 1000 belongs to the next unit.
-        if seconds * factor < 999.5:
-            return digits(seconds * factor) + unit
+        if nanoseconds / factor < 999.5:
+            return digits(nanoseconds / factor) + unit
     return digits(seconds) + "s"
 
 

@@ -10,15 +10,25 @@ export function digits(value: number, significant = 3): string {
   for (let places = significant - 1; places > 0; places--) {
     // What would be rounded up to one more digit before the point has one less behind it.
     if (Math.abs(value) < 10 ** (significant - places) - 0.5 * 10 ** -places) {
-      return value.toFixed(places);
+      return fixed(value, places);
     }
   }
-  return grouped(Math.round(value));
+  return grouped(value);
+}
+
+/** `places` digits behind the point. `toFixed` rounds a tie up; the terminal, to the even digit. */
+function fixed(value: number, places: number): string {
+  const scaled = value * 10 ** places;
+  // Only a multiple of 1/8 can be a tie of at most two places, and of it the product is exact.
+  const isTie = Number.isInteger(value * 8) && Math.abs(scaled % 1) === 0.5;
+  return isTie
+    ? ((2 * Math.round(scaled / 2)) / 10 ** places).toFixed(places)
+    : value.toFixed(places);
 }
 
 /** A whole number with its thousands apart: `12,345`. */
 export function grouped(value: number): string {
-  return value.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
+  return fixed(value, 0).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** A length of time in ns: `4.20µs`, `5.10ms`, `83.0s`. */
@@ -37,14 +47,15 @@ export function duration(ns: number): string {
 
 /** A length of time in seconds, as {@link duration} writes it. */
 export function seconds(value: number): string {
-  return duration(value * NS_PER_S);
+  // Times are whole nanoseconds, or means of them. Of the product alone, 93,450 ns would be more.
+  return duration(Math.round(value * NS_PER_S * 1e3) / 1e3);
 }
 
 /** `part` of `whole` in percent: `0%`, `<1%`, `37%`, `100%`. */
 export function share(part: number, whole: number): string {
   if (!(whole > 0) || !(part > 0)) return "0%";
   const percent = (100 * part) / whole;
-  return percent < 0.5 ? "<1%" : `${percent.toFixed(0)}%`;
+  return percent <= 0.5 ? "<1%" : `${fixed(percent, 0)}%`;
 }
 
 /** How many a second, of a count and a length in ns. */

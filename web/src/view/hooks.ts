@@ -10,6 +10,7 @@ export interface Hooks {
   ready: Promise<void>;
   /** `performance.now()` of the first paint. */
   painted: number;
+  unchanged(): Promise<void>;
   numbers(gil: number, from: number, to: number): Promise<object>;
   view(gil: number, from: number, to: number): Promise<number>;
   step(gil: number, from: number, to: number): Promise<Step>;
@@ -39,11 +40,13 @@ declare global {
 export function offerHooks(
   context: Context,
   ready: Promise<void>,
+  unchanged: () => Promise<void>,
   show: (gil: number, range: Range) => Promise<Drawing>,
 ): Hooks {
   const hooks: Hooks = {
     ready,
     painted: 0,
+    unchanged,
     numbers: async (gil, from, to) => {
       const [numbers, lanes] = await Promise.all([
         context.client.ask("numbers", { gil, from, to }),

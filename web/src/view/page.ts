@@ -41,6 +41,7 @@ export class Page {
   readonly #sections: Sections;
   readonly #findings: Findings;
   readonly #measured: Measured;
+  readonly #rest: Rest;
   readonly #picking: Picking;
   readonly #search: Search;
   readonly #scope: Scope;
@@ -79,7 +80,7 @@ export class Page {
     });
     this.#findings = new Findings(summary, store);
     this.#parks = parksSection(summary);
-    const rest = new Rest(
+    this.#rest = new Rest(
       store,
       () => {
         client.pauseNumbers(true);
@@ -89,9 +90,15 @@ export class Page {
         history.replaceState(null, "", writeLink(store.now, whole));
       },
     );
-    this.#measured = new Measured(context, rest, this.#sections, this.#findings, (figures) => {
-      this.#words.textContent = inWords(this.#scope.text, figures);
-    });
+    this.#measured = new Measured(
+      context,
+      this.#rest,
+      this.#sections,
+      this.#findings,
+      (figures) => {
+        this.#words.textContent = inWords(this.#scope.text, figures);
+      },
+    );
     this.#search = new Search(context, (found) => {
       void this.#goTo(found);
     });
@@ -125,7 +132,8 @@ export class Page {
 
   /** Puts `window.ungil` in place. */
   offerHooks(ready: Promise<void>): ReturnType<typeof offerHooks> {
-    return offerHooks(this.#context, ready, async (gil, range) => {
+    const unchanged = (): Promise<void> => this.#rest.unchanged();
+    return offerHooks(this.#context, ready, unchanged, async (gil, range) => {
       if (gil !== this.#context.store.now.gil) this.#context.store.set({ gil, picked: null });
       await this.#showing;
       this.#timeline.showRange(range);

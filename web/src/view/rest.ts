@@ -8,9 +8,11 @@ const AFTER = 250;
 /** Whether the reader zooms or pans. */
 export class Rest {
   readonly #waiting: (() => void)[] = [];
+  readonly #watching: (() => void)[] = [];
   readonly #onRest: () => void;
   #timer = 0;
   #isMoving = false;
+  #hasChanged = false;
 
   /** `onMove` is called when the view begins to move, `onRest` some time after each change. */
   constructor(store: Store, onMove: () => void, onRest: () => void) {
@@ -20,6 +22,7 @@ export class Rest {
         this.#isMoving = true;
         onMove();
       }
+      this.#hasChanged = true;
       window.clearTimeout(this.#timer);
       this.#timer = window.setTimeout(() => {
         this.#rests();
@@ -33,9 +36,17 @@ export class Rest {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
+  /** Resolves when nothing has changed for some time, and `onRest` was called; at once if so. */
+  unchanged(): Promise<void> {
+    if (!this.#hasChanged) return Promise.resolve();
+    return new Promise((resolve) => this.#watching.push(resolve));
+  }
+
   #rests(): void {
     this.#isMoving = false;
+    this.#hasChanged = false;
     this.#onRest();
     for (const resolve of this.#waiting.splice(0)) resolve();
+    for (const resolve of this.#watching.splice(0)) resolve();
   }
 }
