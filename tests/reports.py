@@ -59,6 +59,7 @@ def convoy() -> dict[str, Any]:
         "python": "3.13.0",
         "duration_s": 5.02,
         "lost_events": 0,
+        "lost_share": 0.0,
         "processes": [
             {
                 "pid": 4242,

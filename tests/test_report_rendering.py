@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from reports import convoy, drawn, heading, thread, with_threads
+from reports import convoy, drawn, heading, with_threads
 from rich.console import Console
 from rich.text import Text
 
@@ -279,41 +279,27 @@ def test_the_table_is_about_the_gil_that_was_wanted_most() -> None:
     assert "  GIL 0 (main interpreter): 4 threads, held 98%, contended 91%, waited 4.56s" in text
 
 
-@pytest.mark.parametrize(("lost", "share"), [(0, ""), (2, ""), (12345, ", 75 % of all")])
-def test_lost_events_are_always_the_last_line(lost: int, share: str) -> None:
-    report = convoy()
-    report["lost_events"] = lost
-    assert drawn(report).splitlines()[-1].strip() == f"lost events: {lost:,}{share}"
-    report["processes"].clear()
-    assert drawn(report).splitlines()[-1].strip() == f"lost events: {lost:,}"
+@pytest.mark.parametrize(
+    ("lost", "share", "told"), [(0, 0.0, ""), (2, 1e-4, ""), (12345, 0.75, ", 75 % of all")]
+)
+def test_lost_events_are_always_the_last_line(lost: int, share: float, told: str) -> None:
+    report = convoy() | {"lost_events": lost, "lost_share": share}
+    assert drawn(report).splitlines()[-1].strip() == f"lost events: {lost:,}{told}"
 
 
 def test_the_share_of_lost_events_is_told_with_what_lacks_them() -> None:
-    report = convoy()
-    report["lost_events"] = 300
+    report = convoy() | {"lost_events": 300, "lost_share": 0.0181}
     what = "medians, maxima, handoffs, blame and findings are incomplete"
     last = drawn(report, 200).splitlines()[-1].strip()
     assert last == f"lost events: 300, 1.8 % of all: {what}"
 
 
 def test_so_many_lost_events_that_numbers_mean_little_are_told_above_them() -> None:
-    report = convoy()
-    report["lost_events"] = 6_000
+    report = convoy() | {"lost_events": 6_000, "lost_share": 0.37}
     lines = drawn(report, 200).splitlines()
     (told,) = [number for number, line in enumerate(lines) if "of all events were lost" in line]
     assert lines[told].strip().startswith("37 % of all events were lost: medians, maxima,")
     assert told < next(number for number, line in enumerate(lines) if line.startswith("GIL "))
-
-
-def test_what_a_thread_lost_that_still_runs_is_not_among_those_it_counted() -> None:
-    report = convoy()
-    report["processes"] = report["processes"][:1]
-    (gil,) = report["processes"][0]["gils"]
-    gil["threads"] = [thread(4242, "main", 1.0, 0.0, ended_s=None, lost_events=2_487)]
-    gil["others"] = None
-    report["lost_events"] = 2_487
-    # Two for each of 830 holds, 815 waits, 812 drop requests: 3,287 besides.
-    assert "43 % of all events were lost" in drawn(report, 200)
 
 
 def test_notes_and_unrecorded_threads_are_shown() -> None:

@@ -116,8 +116,10 @@ def _row(row: Row, name: str, kind: str) -> Iterator[str]:
     also = "" if status else ", ".join(_also(row))
     yield f'<tr class="{kind}"><th scope="row">{_name(name or "(no name)")}</th>'
     yield f"<td>{before}</td><td>{after}</td>"
-    yield f"<td>{'' if status else escape(changed_by(waited))}</td>"
-    yield f'<td class="{status or _css(waited)}">{status or VERDICTS[waited.verdict]}</td>'
+    # On a phone the verdict is off the screen, and the colour of the change stands for it.
+    css = status or _css(waited)
+    yield f'<td class="{css}">{"" if status else escape(changed_by(waited))}</td>'
+    yield f'<td class="{css}">{status or VERDICTS[waited.verdict]}</td>'
     yield f'<td class="words">{also}</td></tr>\n'
 
 

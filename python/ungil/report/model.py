@@ -414,6 +414,7 @@ class Report(TypedDict):
     python: str
     duration_s: float
     lost_events: int
+    lost_share: float
     processes: list[Process]
     findings: list[Finding]
     notes: NotRequired[list[str]]

@@ -50,6 +50,7 @@ mod judged;
 mod park_stacks;
 mod parks;
 mod gil;
+mod hold_ends;
 mod process;
 mod tally;
 mod fold;

@@ -14,7 +14,7 @@ use crate::record::{Frame, NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
     LongHoldReport, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport,
-    ThreadReport, Throttled, Who, Window,
+    ThreadReport, Throttled, Who, Window, lost_share,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -49,6 +49,7 @@ impl Tally {
             python,
             duration_s: seconds(self.now_ns.saturating_sub(begin_ns)),
             lost_events: self.lost_events,
+            lost_share: lost_share(self.lost_events, &processes),
             other_processes: Some(self.other_processes).filter(|others| others.processes > 0),
             findings,
             processes,

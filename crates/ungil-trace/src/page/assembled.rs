@@ -66,7 +66,6 @@ impl<'a> Page<'a> {
         mut report: Report,
         room: usize,
     ) -> io::Result<(String, Vec<Bytes>)> {
-        let lost_share = report.lost_share();
         self.bounds = shorten(&mut report);
         let full_report = self.blocks.add_json(&report)?;
         let mut gils = self.chosen(&mut collected, &report, room);
@@ -116,7 +115,7 @@ impl<'a> Page<'a> {
             stacks,
             advised: self.advised,
             is_whole,
-            lost_share,
+            lost_share: report.lost_share,
             bounds: self.bounds,
         };
         Ok((serde_json::to_string(&summary)?, self.blocks.0))

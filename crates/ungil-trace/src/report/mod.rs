@@ -22,6 +22,7 @@ pub use finding::{Evidence, Finding, Scope};
 pub use gil::{BlameReport, GilReport, LongHoldReport, Who};
 pub use judged::{JudgedHoldReport, JudgedReport, JudgedThreadReport, JudgedWaitReport};
 pub use look::{ComputedIn, EventLoop, HeldIn, OffGil, What};
+pub(crate) use lost::lost_share;
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
 pub use native::{NativeReport, StoppedReport, is_collector};
 pub use parks::{ParkedAt, ParkedBy, ParkedIn, ParkedThread, ParksReport, Waker, WorldPauses};
@@ -47,6 +48,8 @@ pub struct Report {
     pub duration_s: f64,
     /// Events lost because a ring was full, over all threads.
     pub lost_events: u64,
+    /// The part (of 1) that they are of all events; 0 if that is not known.
+    pub lost_share: f64,
     /// Those whose threads waited most first.
     pub processes: Vec<ProcessReport>,
     /// The ended processes that are not in `processes`, summed.

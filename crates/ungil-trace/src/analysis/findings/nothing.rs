@@ -11,6 +11,8 @@ use crate::report::{
 
 /// Contended for more of the time than this, a GIL that treats all alike still slows them down.
 const LIMIT_SHARE: f64 = 0.2;
+/// But in a run so short that it was contended for less than two switch intervals, nobody notices.
+const NOTICED_S: f64 = 0.01;
 
 /// Findings that explain less than this part (of 1) of the waits for a GIL are not all there is to say.
 const EXPLAINED: f64 = 0.5;
@@ -24,7 +26,7 @@ const TOLD_PART: f64 = 0.1;
 
 /// Whether this finding says that the GIL is the limit.
 pub(in crate::analysis) fn is_limit(finding: &Finding) -> bool {
-    matches!(finding.evidence, Evidence::None { contended_share, .. } if contended_share > LIMIT_SHARE)
+    matches!(finding.evidence, Evidence::None { .. }) && finding.advice.is_some()
 }
 
 /// The finding of a trace without other findings, about its busiest GIL once there were several
@@ -49,7 +51,7 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let contended_share = share(gil.contended_s);
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
     let wanting = gil.wanting_busy_mean;
-    let is_limit = contended_share > LIMIT_SHARE;
+    let is_limit = contended_share > LIMIT_SHARE && gil.contended_s >= NOTICED_S;
     let the_gil = whose::the_gil(processes, process, gil);
     let verdict = if is_limit {
         let bottleneck = if wanting < 1.0 {

@@ -160,6 +160,26 @@ fn own_totals_replace_those_of_a_thread_that_lost_events() {
 }
 
 #[test]
+fn the_share_of_lost_events_is_of_what_threads_told_and_lost() {
+    let mut scenario = Scenario::new(2);
+    scenario.hold(0, 10 * MS, 0);
+    scenario.hold(10 * MS, 20 * MS, 1);
+    let totals =
+        ThreadTotals { holds: 99, held_ns: 99 * MS, lost_events: 50, ..ThreadTotals::default() };
+    scenario.end_thread(900 * MS, 1, totals);
+    let mut report = scenario.end(1_000 * MS);
+    assert_close(report.lost_share, 50.0 / 200.0);
+    assert_close(report.processes[0].lost_share(), 50.0 / 200.0);
+    // What one that still runs has counted does not contain what it lost.
+    for thread in &mut report.processes[0].gils[0].threads {
+        thread.ended_s = None;
+    }
+    assert_close(report.processes[0].lost_share(), 50.0 / 250.0);
+    report.processes[0].gils.clear();
+    assert_close(report.processes[0].lost_share(), 0.0);
+}
+
+#[test]
 fn own_totals_do_not_know_what_the_end_of_the_thread_cut_off() {
     let mut scenario = Scenario::new(2);
     scenario.hold(0, 10 * MS, 1);

@@ -1,0 +1,198 @@
+//! A thread, seen from inside.
+
+mod processor;
+mod gil;
+
+use super::pools::Next;
+use super::processors::SLICE_NS;
+use super::world::{Task, World};
+use crate::plan::{Begins, Planned, Until, Use, Waits};
+use corosensei::Yielder;
+use std::cell::Cell;
+use ungil_core::schedule::{Account, Level};
+
+pub(super) struct Here<'a> {
+    world: &'a World,
+    number: usize,
+    yielder: &'a Yielder<(), ()>,
+    account: Cell<Account>,
+    /// Whether it let go of the GIL because it was asked.
+    was_forced: Cell<bool>,
+    /// Who woke it through a lock of the program since it last had the GIL.
+    woken_by: Cell<Option<usize>>,
+    /// What is left of its slice of a processor.
+    slice_ns: Cell<u64>,
+}
+
+impl<'a> Here<'a> {
+    pub(super) fn new(
+        world: &'a World,
+        number: usize,
+        yielder: &'a Yielder<(), ()>,
+        level: Level,
+    ) -> Self {
+        let mut account = Account::new();
+        account.level = level;
+        Self {
+            world,
+            number,
+            yielder,
+            account: Cell::new(account),
+            was_forced: Cell::new(false),
+            woken_by: Cell::new(None),
+            slice_ns: Cell::new(SLICE_NS),
+        }
+    }
+
+    /// Does what the thread does.
+    pub(super) fn live(&self, thread: &Planned) {
+        let world = self.world;
+        world.begins(self.number);
+        if thread.started_by.is_some_and(|starter| world.arrives(self.number, starter)) {
+            self.suspend(None);
+        }
+        self.take_processor();
+        let lives = world.following.borrow().lives(self.number);
+        let before = thread.works_in.as_ref().map_or(usize::MAX, |(_, before)| *before);
+        for next in thread.uses(lives).take(before) {
+            while !world.supplies.borrow_mut().is_there(self.number) {
+                world.falls_idle(self.number, 0);
+                self.block(None);
+            }
+            self.do_next(&next);
+        }
+        if thread.works_in.is_some() {
+            self.work_for_clients();
+        }
+        self.leave_processor();
+    }
+
+    /// Does what the clients of its pool ask for.
+    fn work_for_clients(&self) {
+        let world = self.world;
+        loop {
+            let next = world.pools.borrow_mut().next(self.number);
+            match next {
+                Next::Job(work, job) => {
+                    for (next, is_answer) in work.uses(job) {
+                        self.use_gil(&next);
+                        if is_answer {
+                            world.answered(self.number);
+                        }
+                        self.be_away(&next);
+                    }
+                }
+                Next::Nothing => {
+                    world.falls_idle(self.number, 0);
+                    self.block(None);
+                }
+                Next::Over => return,
+            }
+        }
+    }
+
+    /// Uses the GIL, and is away from it.
+    fn do_next(&self, next: &Use) {
+        self.use_gil(next);
+        self.be_away(next);
+    }
+
+    fn use_gil(&self, next: &Use) {
+        self.take_gil();
+        self.world.began(self.number);
+        self.compute_with_gil(next);
+        self.drop_gil(Some(next.away_ns()));
+        if next.replies {
+            self.world.replied(self.number);
+        }
+    }
+
+    /// Runs without the GIL, and waits.
+    fn be_away(&self, next: &Use) {
+        let world = self.world;
+        let waits = self.with_started(next.waits);
+        // What it waits for may come while it runs.
+        let number = match waits {
+            Waits::Until(until) => world.following.borrow().number(until),
+            _ => 0,
+        };
+        if !next.ends_in_short_call() {
+            world.falls_idle(self.number, next.away_runs_ns);
+        }
+        self.compute(next.away_runs_ns);
+        match waits {
+            Waits::Until(until) => self.wait_for(until, number),
+            Waits::For(ns) => self.block(Some(ns)),
+            Waits::Arrival | Waits::Start { .. } => {
+                while !world.arrivals.borrow_mut().lets_in(self.number) {
+                    self.block(None);
+                }
+            }
+        }
+    }
+
+    /// Starts a thread, if that is what it is to do, and has somebody to start: what it waits for
+    /// then.
+    fn with_started(&self, waits: Waits) -> Waits {
+        let Waits::Start { whom, start, sleeps_ns } = waits else { return waits };
+        let instead = sleeps_ns.map_or(Waits::Arrival, Waits::For);
+        let world = self.world;
+        let thread = if let Some(thread) = whom {
+            world.launches(thread, start.begins_ns);
+            thread
+        } else {
+            let Some(thread) = world.arrivals.borrow_mut().starts(self.number) else {
+                return instead;
+            };
+            world.after(thread, start.begins_ns);
+            if world.is_client(thread) {
+                // A job is handed on, which takes no time.
+                return instead;
+            }
+            thread
+        };
+        let (begins, after_ns) = (Begins::Turn { turn: 1, awake: false }, start.goes_on_ns);
+        Waits::Until(Until { thread, begins, after_ns, posted: true })
+    }
+
+    /// Waits until another thread has begun that use.
+    fn wait_for(&self, until: Until, number: usize) {
+        let now_ns = self.now_ns();
+        let at_ns = self.world.following.borrow_mut().wait(self.number, until, number, now_ns);
+        match at_ns {
+            Some(at_ns) => self.block(Some(at_ns - now_ns)),
+            None => self.block(None),
+        }
+        self.woken_by.set(until.posted.then_some(until.thread));
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.world.now_ns.get()
+    }
+
+    /// Lets the others run for `ns`, or until another thread wakes this one.
+    fn suspend(&self, ns: Option<u64>) {
+        if let Some(ns) = ns {
+            self.world.after(self.number, ns);
+        }
+        self.yielder.suspend(());
+    }
+
+    /// The same without a processor.
+    fn block(&self, ns: Option<u64>) {
+        if ns == Some(0) {
+            return;
+        }
+        let now_ns = self.now_ns();
+        self.world.leaves(self.number);
+        self.leave_processor();
+        self.suspend(ns);
+        self.take_processor();
+        let slept_ns = self.now_ns() - now_ns;
+        self.with_task(|task| task.slept_ns = slept_ns);
+    }
+
+    fn with_task(&self, change: impl FnOnce(&mut Task)) {
+        change(&mut self.world.tasks.borrow_mut()[self.number]);
+    }
+}
