@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from ungil.comparison.compared import Comparison, Row
 from ungil.comparison.findings import COST, ComparedFinding, Status, Subject
 from ungil.comparison.little import Little, as_neither, by_call
@@ -60,9 +63,14 @@ def working(waited: tuple[float, float], calls: tuple[float, float]) -> Row:
     return Row(ALL, "all threads", (1.0, 1.0), "both", by_call(metrics))
 
 
-def of_all(total: Row, findings: list[ComparedFinding], little: Little | None) -> Comparison:
+def of_all(
+    total: Row,
+    findings: list[ComparedFinding],
+    little: Little | None,
+    groups: Sequence[Row] = (),
+) -> Comparison:
     """A comparison of which nothing else is known."""
-    return Comparison([], [], total, [], [], [], findings, [], little)
+    return Comparison([], [], total, [], [], list(groups), findings, [], little)
 
 
 def test_more_waits_of_as_many_more_blocking_calls_are_nothing_worse() -> None:
@@ -83,6 +91,19 @@ def test_longer_waits_of_each_of_more_blocking_calls_are_worse() -> None:
     )
     assert slower.is_worse
     assert of_all(working((0.2, 0.6), (1_000.0, 1_500.0)), [], None).is_worse
+
+
+def test_as_long_waits_of_more_blocking_calls_are_told_for_each_call() -> None:
+    total, pool = (working((2.5, 2.5), (1_000.0, 3_200.0)), working((0.5, 1.3), (300.0, 1_500.0)))
+    answered = of_all(total, [], None, [replace(pool, name="pool-*")])
+    said = (
+        "threads waited 25 s in 10 s before, 25 s after: no change beyond the noise; they made 3.2 "
+        "times more blocking calls, and waited 2.50ms for each before, 781µs after"
+    )
+    # That these made more calls, and waited for those, is nothing by itself.
+    assert answer(answered) == said
+    heart = row(Threads("app", 0, "heart"), "heart", 0.6, 0.06)
+    assert answer(replace(answered, groups=[heart])) == f"{said}; heart waited 10 times less"
 
 
 def test_waits_that_are_next_to_nothing_are_told_so() -> None:

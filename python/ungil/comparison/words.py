@@ -44,13 +44,16 @@ def _waits(comparison: Comparison, before: float, after: float) -> str:
     if comparison.little is not None:
         return f"{_hardly(comparison.little)}{f'; {calls}' if calls else ''}"
     said = f"threads waited {_seconds(before)} in 10 s before, {_seconds(after)} after"
+    made, but = f"; {calls}" if calls else "", _but(comparison)
+    if calls:
+        but = but.replace(", but ", "; ", 1)
     match waited.verdict:
         case "within noise":
-            return f"{said}: no change beyond the noise{_but(comparison)}"
+            return f"{said}: no change beyond the noise{made}{but}"
         case "unknown":
             return (
                 f"{said}: these runs are too few or too short to say whether that is more than the "
-                f"noise{_but(comparison)}; record more of each side"
+                f"noise{made}{but}; record more of each side"
             )
         case "better" if after <= 0:
             said += ": none is left (more than the noise)"
@@ -60,9 +63,7 @@ def _waits(comparison: Comparison, before: float, after: float) -> str:
             said += f": {changed_by(waited)}, but no longer for each blocking call"
         case _:
             said += f": {changed_by(waited)} (more than the noise)"
-    if calls:
-        said += f"; {calls}"
-    return said + (_but_found(comparison) if waited.verdict != "worse" else "")
+    return said + made + (_but_found(comparison) if waited.verdict != "worse" else "")
 
 
 def _hardly(little: Little) -> str:
@@ -102,7 +103,7 @@ def _but(comparison: Comparison) -> str:
     """What did change where the sum of all waits does not tell: `, but heartbeat waited ...`."""
     both = (row for row in comparison.groups if row.status == "both" and row.waited.changed)
     # Who does not wait at all on one side has no ratio, and may be known by another name there.
-    changed = [row for row in both if changed_by(row.waited)]
+    changed = [row for row in both if changed_by(row.waited) and not _is_for_calls(row)]
     if changed and not comparison.is_worse:
         # They wait most where it is worst: that is what somebody noticed.
         most = max(changed, key=lambda row: abs(row.waited.difference or 0.0))
@@ -111,6 +112,11 @@ def _but(comparison: Comparison) -> str:
     return _but_found(comparison) or _but_finding(
         comparison, [it for it in comparison.findings if it.cost.changed]
     )
+
+
+def _is_for_calls(row: Row) -> bool:
+    """Whether its wait only changed with the number of its calls, which is nothing by itself."""
+    return row.waited.verdict in ("more", "less") and more_calls(row.metrics) is not None
 
 
 def _but_found(comparison: Comparison) -> str:
