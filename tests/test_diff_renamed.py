@@ -57,6 +57,14 @@ def test_a_thread_without_a_name_of_its_own_has_two_names() -> None:
     assert moved({WAITED: found(1.0, "Thread-* (other)")}, after) == []
 
 
+def test_waits_behind_the_same_threads_of_a_command_are_the_same_whatever_they_cost() -> None:
+    now = replace(WAITED, thread="packer_*")
+    before, after = found(2.7, "packer_*"), found(0.6, "packer_*")
+    assert moved({WAITED: before}, {now: after}) == [(now, WAITED)]
+    spawned = replace(now, command="python -c spawn")
+    assert moved({WAITED: before}, {spawned: after}) == []
+
+
 def test_waits_behind_others_of_another_size_or_kind_are_not_the_same() -> None:
     before = {WAITED: found(1.0, "pool")}
     assert moved(before, {MOVED: found(1.0, "other")}) == []

@@ -120,8 +120,9 @@ def moved(
 ) -> list[tuple[Subject, Subject]]:
     """New subjects that are those that are gone, for threads or a command of another name.
 
-    They are of one kind, cost about as much, and the same threads held meanwhile. One that two
-    others may be is none of them.
+    They are of one kind, and the same threads held meanwhile, in the same function if that is
+    known. Those of different commands also cost about as much. One that two others may be is none
+    of them.
     """
     gone = [it for it in mine if it not in theirs]
     new = [it for it in theirs if it not in mine]
@@ -130,7 +131,7 @@ def moved(
         for here in new
         for there in gone
         if _is_alike(here, there)
-        and _is_as_large(mine[there], theirs[here])
+        and (here.command == there.command or _is_as_large(mine[there], theirs[here]))
         and _have_a_common(mine[there].culprits, theirs[here].culprits)
     ]
     here, there = Counter(it for it, _ in alike), Counter(it for _, it in alike)
