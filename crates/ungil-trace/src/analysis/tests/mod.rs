@@ -2,6 +2,7 @@
 
 mod counting;
 mod finding;
+mod kernel;
 mod folding;
 mod illegal;
 mod looking;
