@@ -66,7 +66,8 @@ pub fn is_about_waits(finding: &Finding) -> bool {
         | Evidence::Hog { .. }
         | Evidence::Unfair { .. }
         | Evidence::NativeHold { .. } => true,
-        Evidence::None { contended_share, .. } => contended_share > LIMIT_SHARE,
+        // Where the GIL is the limit of all threads alike, the finding says what runs in parallel.
+        Evidence::None { .. } => finding.advice.is_some(),
         Evidence::Descheduled { .. }
         | Evidence::LateWakeups { .. }
         | Evidence::Parked { .. }

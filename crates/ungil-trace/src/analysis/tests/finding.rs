@@ -173,6 +173,17 @@ fn equal_turns_are_fair() {
 }
 
 #[test]
+fn a_run_of_a_few_ms_has_no_bottleneck_that_anybody_would_notice() {
+    for (rounds, begins) in [(2, "nothing wrong with"), (20, "no thread is at a disadvantage, but")]
+    {
+        let report = turns(&[2, 2], rounds).end(4 * rounds * MS);
+        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+        assert!(finding.text.starts_with(begins), "{}", finding.text);
+        assert_eq!(finding.advice.is_some(), rounds == 20);
+    }
+}
+
+#[test]
 fn a_gil_that_is_free_most_of_the_time_is_the_bottleneck_in_bursts() {
     let mut scenario = Scenario::new(4);
     for burst in 0..10 {
