@@ -44,9 +44,10 @@ def _waits(comparison: Comparison, before: float, after: float) -> str:
     if comparison.little is not None:
         return f"{_hardly(comparison.little)}{f'; {calls}' if calls else ''}"
     said = f"threads waited {_seconds(before)} in 10 s before, {_seconds(after)} after"
-    made, but = f"; {calls}" if calls else "", _but(comparison)
-    if calls:
-        but = but.replace(", but ", "; ", 1)
+    made = f"; {calls}" if calls else ""
+    changed = _changed(comparison)
+    # After the calls it is one more thing that changed, not the exception.
+    but = f"{'; ' if made else ', but '}{changed}" if changed else ""
     match waited.verdict:
         case "within noise":
             return f"{said}: no change beyond the noise{made}{but}"
@@ -63,7 +64,8 @@ def _waits(comparison: Comparison, before: float, after: float) -> str:
             said += f": {changed_by(waited)}, but no longer for each blocking call"
         case _:
             said += f": {changed_by(waited)} (more than the noise)"
-    return said + made + (_but_found(comparison) if waited.verdict != "worse" else "")
+    found = _worse_found(comparison) if waited.verdict != "worse" else ""
+    return said + made + (f", but {found}" if found else "")
 
 
 def _hardly(little: Little) -> str:
@@ -99,8 +101,8 @@ def _calls(comparison: Comparison) -> str:
     return f"{said}, and waited {each[0]} for each before, {each[1]} after"
 
 
-def _but(comparison: Comparison) -> str:
-    """What did change where the sum of all waits does not tell: `, but heartbeat waited ...`."""
+def _changed(comparison: Comparison) -> str:
+    """What did change where the sum of all waits does not tell: `heartbeat waited ...`; or ""."""
     both = (row for row in comparison.groups if row.status == "both" and row.waited.changed)
     # Who does not wait at all on one side has no ratio, and may be known by another name there.
     changed = [row for row in both if changed_by(row.waited) and not _is_for_calls(row)]
@@ -108,8 +110,8 @@ def _but(comparison: Comparison) -> str:
         # They wait most where it is worst: that is what somebody noticed.
         most = max(changed, key=lambda row: abs(row.waited.difference or 0.0))
         name = shortened(printable(most.name) or "(no name)", NAME) + at_its_end(most)
-        return f", but {name} waited {changed_by(most.waited)}"
-    return _but_found(comparison) or _but_finding(
+        return f"{name} waited {changed_by(most.waited)}"
+    return _worse_found(comparison) or _finding_changed(
         comparison, [it for it in comparison.findings if it.cost.changed]
     )
 
@@ -119,18 +121,18 @@ def _is_for_calls(row: Row) -> bool:
     return row.waited.verdict in ("more", "less") and more_calls(row.metrics) is not None
 
 
-def _but_found(comparison: Comparison) -> str:
+def _worse_found(comparison: Comparison) -> str:
     """The finding for which a comparison is worse, though the waits in all are not."""
     worse = [it for it in comparison.findings if it.cost.verdict == "worse"]
-    return _but_finding(comparison, worse)
+    return _finding_changed(comparison, worse)
 
 
-def _but_finding(comparison: Comparison, found: Sequence[ComparedFinding]) -> str:
-    """`, but the finding convoy is gone`: the costliest of those that were `found` changed."""
+def _finding_changed(comparison: Comparison, found: Sequence[ComparedFinding]) -> str:
+    """`the finding convoy is gone`: the costliest of those that were `found` changed."""
     if not found:
         return ""
     first = found[0]
-    said = f", but the finding {first.subject.kind}"
+    said = f"the finding {first.subject.kind}"
     other = {"gone": "new", "new": "gone"}.get(first.status)
     of_kind = (it for it in comparison.findings if it.subject.kind == first.subject.kind)
     moved = next((it for it in of_kind if it.status == other), None)
