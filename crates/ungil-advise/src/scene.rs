@@ -66,8 +66,7 @@ pub fn is_about_waits(finding: &Finding) -> bool {
         | Evidence::Hog { .. }
         | Evidence::Unfair { .. }
         | Evidence::NativeHold { .. } => true,
-        // Where the GIL is the limit of all threads alike, the finding says what runs in parallel.
-        Evidence::None { .. } => finding.advice.is_some(),
+        Evidence::None { .. } => finding.is_limit(),
         Evidence::Descheduled { .. }
         | Evidence::LateWakeups { .. }
         | Evidence::Parked { .. }

@@ -8,11 +8,10 @@ const AFTER = 250;
 /** Whether the reader zooms or pans. */
 export class Rest {
   readonly #waiting: (() => void)[] = [];
-  readonly #watching: (() => void)[] = [];
   readonly #onRest: () => void;
-  #timer = 0;
+  /** Runs from a change on; null once nothing has changed for some time. */
+  #timer: number | null = null;
   #isMoving = false;
-  #hasChanged = false;
 
   /** `onMove` is called when the view begins to move, `onRest` some time after each change. */
   constructor(store: Store, onMove: () => void, onRest: () => void) {
@@ -22,8 +21,7 @@ export class Rest {
         this.#isMoving = true;
         onMove();
       }
-      this.#hasChanged = true;
-      window.clearTimeout(this.#timer);
+      if (this.#timer !== null) window.clearTimeout(this.#timer);
       this.#timer = window.setTimeout(() => {
         this.#rests();
       }, AFTER);
@@ -32,21 +30,22 @@ export class Rest {
 
   /** Resolves when the view rests; at once if it does. */
   rested(): Promise<void> {
-    if (!this.#isMoving) return Promise.resolve();
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return this.#isMoving ? this.#rest() : Promise.resolve();
   }
 
   /** Resolves when nothing has changed for some time, and `onRest` was called; at once if so. */
   unchanged(): Promise<void> {
-    if (!this.#hasChanged) return Promise.resolve();
-    return new Promise((resolve) => this.#watching.push(resolve));
+    return this.#timer === null ? Promise.resolve() : this.#rest();
+  }
+
+  #rest(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   #rests(): void {
     this.#isMoving = false;
-    this.#hasChanged = false;
+    this.#timer = null;
     this.#onRest();
     for (const resolve of this.#waiting.splice(0)) resolve();
-    for (const resolve of this.#watching.splice(0)) resolve();
   }
 }

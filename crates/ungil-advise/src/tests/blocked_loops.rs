@@ -1,15 +1,13 @@
 //! Event loops that a call blocks, and those that only wait for something to do.
 
 use super::pools::WORKER;
-use super::story::{MS, Story, Told, first, off, texts};
+use super::story::{ASYNCIO, MS, Story, Told, first, off, texts};
 use crate::{Cause, Kind, Sure, advise};
-
-const BASE: &str = "_run_once ~asyncio/base_events.py";
 
 #[test]
 fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
     let mut story = Story::of(&["MainThread"]);
-    let stack = ["fetch app.py", "handle app.py", BASE];
+    let stack = ["fetch app.py", "handle app.py", ASYNCIO];
     off(&mut story, 0, 150 * MS, ("recvfrom", "socket"), &stack);
     let told = story.end(1_600 * MS);
     let advice = first(&told);
@@ -27,9 +25,9 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
 #[test]
 fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
     let mut story = Story::of(&["MainThread"]);
-    let save = ["save app.py", BASE];
+    let save = ["save app.py", ASYNCIO];
     for (round, call) in (0..).zip([("fsync", "file"), ("computing", "")].repeat(5)) {
-        for (line, stack) in [(0, &save[..]), (1, &["rank app.py", BASE])] {
+        for (line, stack) in [(0, &save[..]), (1, &["rank app.py", ASYNCIO])] {
             let at_ns = (2 * round + line) * 121 * MS;
             story.acquire(at_ns, 0);
             story.release(at_ns + MS / 2, 0);
@@ -69,7 +67,7 @@ fn convoy_and(threads: &[&'static str], innermost: &str, outermost: &str, looks:
 #[test]
 fn a_call_that_blocks_a_loop_comes_first_only_if_that_takes_longer_than_threads_wait() {
     let cause = |looks| {
-        let told = convoy_and(&["loop"], "nap app.py", BASE, looks);
+        let told = convoy_and(&["loop"], "nap app.py", ASYNCIO, looks);
         assert!(told.advised.advice.iter().any(|it| it.cause == Some(Cause::BlockedEventLoop)));
         told.advised.advice[0].cause
     };
@@ -131,7 +129,7 @@ fn of_a_loop_in_native_code_it_is_less_sure_that_it_was_blocked() {
         assert_eq!(first(&told).cause, Some(Cause::BlockedEventLoop), "{:?}", texts(&told));
         first(&told).confidence.level
     };
-    assert_eq!(sure(BASE), Sure::High);
+    assert_eq!(sure(ASYNCIO), Sure::High);
     assert_eq!(sure("run_forever <event loop in native code>"), Sure::Medium);
 }
 
@@ -145,20 +143,20 @@ fn the_users_own_function_that_blocks_is_what_goes_to_a_thread() {
     let lines = "await asyncio.to_thread(notify, *arguments)  # or use a library for asyncio\n\
                  # if notify is async: what blocks in it";
     let package = "get /x/site-packages/requests/api.py";
-    assert_eq!(code(&["notify app.py", "handle app.py", BASE, "main app.py"]), lines);
-    assert_eq!(code(&[package, "notify app.py", "handle app.py", BASE]), lines);
-    assert_eq!(code(&["<lambda> app.py", "notify app.py", "handle app.py", BASE]), lines);
+    assert_eq!(code(&["notify app.py", "handle app.py", ASYNCIO, "main app.py"]), lines);
+    assert_eq!(code(&[package, "notify app.py", "handle app.py", ASYNCIO]), lines);
+    assert_eq!(code(&["<lambda> app.py", "notify app.py", "handle app.py", ASYNCIO]), lines);
     // Who is called by the loop has to await, and not to be handed over.
     let lines = "await asyncio.to_thread(function, *arguments)  # or use a library for asyncio\n\
                  # function: what blocks in handle";
-    assert_eq!(code(&[package, "handle app.py", BASE, "main app.py"]), lines);
+    assert_eq!(code(&[package, "handle app.py", ASYNCIO, "main app.py"]), lines);
 }
 
 #[test]
 fn a_loop_that_waits_for_the_result_of_a_thread_is_told_to_await_that_and_no_lock() {
     let code = |stack: &[&str]| {
         let mut story = Story::of(&["MainThread"]);
-        off(&mut story, 0, 150 * MS, ("futex", ""), &[stack, &["handle app.py", BASE]].concat());
+        off(&mut story, 0, 150 * MS, ("futex", ""), &[stack, &["handle app.py", ASYNCIO]].concat());
         first(&story.end(1_600 * MS)).action.code.clone().unwrap()
     };
     let result = ["Condition.wait ~threading.py", "Future.result ~concurrent/futures/_base.py"];
@@ -174,7 +172,7 @@ fn a_loop_that_waits_for_the_result_of_a_thread_is_told_to_await_that_and_no_loc
 #[test]
 fn a_loop_that_waits_for_something_to_do_is_no_cause() {
     let mut story = Story::of(&["MainThread"]);
-    let stack = ["select ~selectors.py", BASE, "main app.py"];
+    let stack = ["select ~selectors.py", ASYNCIO, "main app.py"];
     off(&mut story, 0, 150 * MS, ("epoll_wait", ""), &stack);
     let told = story.end(1_600 * MS);
     let advice = first(&told);
@@ -188,7 +186,7 @@ fn a_loop_that_waits_for_something_to_do_is_no_cause() {
 #[test]
 fn a_loop_that_looks_find_as_it_wakes_up_to_poll_again_is_no_cause() {
     let mut story = Story::of(&["MainThread"]);
-    let stack = ["EpollSelector.select ~selectors.py", BASE, "<module> bin/server"];
+    let stack = ["EpollSelector.select ~selectors.py", ASYNCIO, "<module> bin/server"];
     off(&mut story, 0, 102 * MS, ("computing", ""), &stack);
     let told = story.end(1_100 * MS);
     let advice = first(&told);
@@ -204,7 +202,7 @@ fn sleeps_on_a_loop(sampled: u64) -> Told {
         story.acquire(at_ns, 0);
         story.release(at_ns + MS, 0);
         if round % 10 == 5 && round / 10 < sampled {
-            story.sampled(at_ns + 15 * MS, 0, 210 * MS, &["nap app.py", BASE]);
+            story.sampled(at_ns + 15 * MS, 0, 210 * MS, &["nap app.py", ASYNCIO]);
         }
     }
     story.acquire(1_050 * MS, 0);
@@ -226,7 +224,7 @@ fn short_calls_that_block_a_loop_are_told_with_their_whole_time_but_not_after_on
 fn a_loop_that_is_blocked_for_longer_than_threads_wait_is_told_first() {
     let first = |cost_s: f64| {
         let mut story = Story::of(&["MainThread", "computes", "other"]);
-        off(&mut story, 0, 150 * MS, ("clock_nanosleep", ""), &["handle app.py", BASE]);
+        off(&mut story, 0, 150 * MS, ("clock_nanosleep", ""), &["handle app.py", ASYNCIO]);
         for round in 0..100 {
             story.acquire(1_520 * MS + 10 * round * MS, 1);
             story.wait(1_521 * MS + 10 * round * MS, 2);

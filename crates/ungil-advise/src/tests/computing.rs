@@ -1,9 +1,7 @@
 //! An event loop whose callbacks compute for long, while nobody waits for the GIL.
 
-use super::story::{MS, Story, Told, first, texts};
+use super::story::{ASYNCIO, MS, Story, Told, first, texts};
 use crate::{Advice, Cause, Sure};
-
-const BASE: &str = "_run_once ~asyncio/base_events.py";
 
 /// A loop whose callbacks compute 20 times for so long, each 100 ms, and looks that find these
 /// stacks in turn, in so many of them.
@@ -13,7 +11,7 @@ fn serves(length_ns: u64, looks: u64, stacks: &[&[&str]]) -> Told {
         let at_ns = round * 200 * MS;
         story.acquire(at_ns, 0);
         story.release(at_ns + MS, 0);
-        let polls = ["select ~selectors.py", BASE, "main app.py"];
+        let polls = ["select ~selectors.py", ASYNCIO, "main app.py"];
         story.off(at_ns + 60 * MS, 0, ("epoll_wait", ""), &polls);
         story.acquire(at_ns + 80 * MS, 0);
         if round < looks {
@@ -30,7 +28,8 @@ fn is_of_loop(advice: &Advice) -> bool {
 
 #[test]
 fn a_function_that_computes_on_an_event_loop_is_the_cause_and_its_line_is_named() {
-    let told = serves(55 * MS, 20, &[&["tokenise app.py", "handle app.py", BASE, "main app.py"]]);
+    let told =
+        serves(55 * MS, 20, &[&["tokenise app.py", "handle app.py", ASYNCIO, "main app.py"]]);
     let advice = first(&told);
     assert!(is_of_loop(advice), "{:?}", texts(&told));
     assert_eq!(advice.subject.function.as_deref(), Some("tokenise (app.py:7)"));
@@ -49,14 +48,15 @@ fn a_function_that_computes_on_an_event_loop_is_the_cause_and_its_line_is_named(
 #[test]
 fn code_of_a_package_is_told_by_the_line_of_the_users_own_that_called_it() {
     let package = "parse /x/site-packages/parsel/selector.py";
-    let told = serves(55 * MS, 20, &[&[package, "handle app.py", BASE]]);
+    let told = serves(55 * MS, 20, &[&[package, "handle app.py", ASYNCIO]]);
     assert_eq!(first(&told).subject.function.as_deref(), Some("handle (app.py:7)"));
 }
 
 #[test]
 fn what_a_package_calls_back_on_a_loop_leaves_it_with_the_function_that_called_the_package() {
     let apply = "apply /x/site-packages/pandas/core/groupby/groupby.py";
-    let stack = ["summarise app.py", apply, "totals app.py", "handle app.py", BASE, "main app.py"];
+    let stack =
+        ["summarise app.py", apply, "totals app.py", "handle app.py", ASYNCIO, "main app.py"];
     let told = serves(55 * MS, 20, &[&stack]);
     assert_eq!(first(&told).subject.function.as_deref(), Some("summarise (app.py:7)"));
     let code = first(&told).action.code.as_deref().unwrap();
@@ -66,7 +66,7 @@ fn what_a_package_calls_back_on_a_loop_leaves_it_with_the_function_that_called_t
 #[test]
 fn of_several_functions_the_one_that_most_looks_found_is_told_and_how_many() {
     let handlers: [&[&str]; 3] =
-        [&["rank app.py", BASE], &["split app.py", BASE], &["rank app.py", BASE]];
+        [&["rank app.py", ASYNCIO], &["split app.py", ASYNCIO], &["rank app.py", ASYNCIO]];
     let told = serves(55 * MS, 9, &handlers);
     let advice = first(&told);
     assert!(advice.text.contains("; 6 of 9 looks found it in rank (app.py:7)"), "{}", advice.text);
@@ -75,7 +75,7 @@ fn of_several_functions_the_one_that_most_looks_found_is_told_and_how_many() {
 
 #[test]
 fn few_looks_are_medium_sure_and_next_to_none_name_no_line_unless_a_hold_was_slow() {
-    let stack: &[&[&str]] = &[&["tokenise app.py", BASE]];
+    let stack: &[&[&str]] = &[&["tokenise app.py", ASYNCIO]];
     let told = serves(55 * MS, 3, stack);
     assert!(is_of_loop(first(&told)));
     assert_eq!(first(&told).confidence.level, Sure::Medium);
@@ -96,7 +96,7 @@ fn few_looks_are_medium_sure_and_next_to_none_name_no_line_unless_a_hold_was_slo
 
 #[test]
 fn short_callbacks_and_what_is_computed_without_a_loop_are_no_cause() {
-    let told = serves(19 * MS, 20, &[&["tokenise app.py", BASE]]);
+    let told = serves(19 * MS, 20, &[&["tokenise app.py", ASYNCIO]]);
     assert_eq!(first(&told).cause, Some(Cause::Unknown), "{:?}", texts(&told));
     assert!(!first(&told).confidence.because.contains("event loop"));
 
@@ -141,16 +141,16 @@ fn the_function_that_computes_is_what_goes_to_another_process() {
                  await asyncio.get_running_loop().run_in_executor(processes, digest, *arguments)\n\
                  # if digest is async: what computes in it\n\
                  # in asyncio.to_thread it would share the GIL with the loop, which then runs in between";
-    assert_eq!(code(&["digest app.py", "handle app.py", BASE, "main app.py"]), lines);
+    assert_eq!(code(&["digest app.py", "handle app.py", ASYNCIO, "main app.py"]), lines);
     // What has no name that can be called is a part of another one, or called by it.
     for inner in ["digest.<locals>.<genexpr> app.py", "root <template>"] {
-        assert_eq!(code(&[inner, "digest app.py", "handle app.py", BASE]), lines);
+        assert_eq!(code(&[inner, "digest app.py", "handle app.py", ASYNCIO]), lines);
     }
 }
 
 #[test]
 fn a_function_that_the_loop_itself_called_is_not_what_another_process_can_run() {
-    for stack in [&["handle app.py", BASE][..], &["handle.<locals>.<lambda> app.py", BASE]] {
+    for stack in [&["handle app.py", ASYNCIO][..], &["handle.<locals>.<lambda> app.py", ASYNCIO]] {
         let code = code(stack);
         assert!(code.contains("(processes, function, *arguments)\n"), "{code}");
         assert_eq!(

@@ -1,11 +1,9 @@
 //! What it is where threads do not wait for the GIL.
 
 use super::pools::WORKER;
-use super::story::{MS, Story, Told, first, off, texts};
+use super::story::{ASYNCIO, MS, Story, Told, first, off, texts};
 use crate::{Advice, Cause, Sure, advise};
 use ungil_trace::report::Report;
-
-const BASE: &str = "_run_once ~asyncio/base_events.py";
 
 #[test]
 fn what_a_package_sleeps_for_may_be_no_lock() {
@@ -82,7 +80,7 @@ fn a_thread_of_a_package_that_only_sleeps_is_told_of_only_where_there_is_nothing
     let told = beside_a_housekeeper(("fsync", "file"), &["save app.py"]);
     assert_eq!(first(&told).cause, Some(Cause::Disk));
     assert_eq!(told.advised.advice.len(), 1, "{:?}", texts(&told));
-    let select = ["select ~selectors.py", BASE, "main app.py"];
+    let select = ["select ~selectors.py", ASYNCIO, "main app.py"];
     let told = beside_a_housekeeper(("epoll_wait", ""), &select);
     assert!(first(&told).text.contains("thread reaper slept"), "{:?}", texts(&told));
 }

@@ -1,6 +1,6 @@
 //! What goes to another process beside an event loop.
 
-use super::story::{MS, Story};
+use super::story::{ASYNCIO, MS, Story};
 use crate::Kind;
 use crate::loops::{is_native, runs_loop};
 
@@ -24,7 +24,6 @@ fn beside_a_loop(loop_frame: &str, worker: &'static str, stack: &[&str]) -> Stri
     told.of(Kind::ToAProcess).unwrap().action.code.clone().unwrap()
 }
 
-const ASYNCIO: &str = "_run_once ~asyncio/base_events.py";
 const RUNS: &str = "run ~concurrent/futures/thread.py";
 
 #[test]

@@ -1,10 +1,8 @@
 //! Processors that something else has, and what that is worth beside a contended GIL.
 
-use super::story::{MS, PID, Story, Told, first, off, texts};
+use super::story::{ASYNCIO, MS, PID, Story, Told, first, off, texts};
 use crate::{Cause, Kind, advise};
 use ungil_trace::report::{Evidence, Report};
-
-const BASE: &str = "_run_once ~asyncio/base_events.py";
 
 /// Two threads that compute in turns of 24 ms, of which the kernel runs each so long.
 fn computing_beside_others(cpu_ns: u64) -> Told {
@@ -170,7 +168,7 @@ fn a_sleep_beside_a_contended_gil_is_not_told_instead_of_it() {
 
 #[test]
 fn a_blocked_event_loop_beside_a_contended_gil_is_not_told_to_be_all() {
-    let advised = advise(&sleeps_beside(0.8, &["handle app.py", BASE]), &[]);
+    let advised = advise(&sleeps_beside(0.8, &["handle app.py", ASYNCIO]), &[]);
     let advice = advised.advice.iter().find(|it| it.cause == Some(Cause::BlockedEventLoop));
     let text = &advice.unwrap().text;
     assert!(text.starts_with("it is not only the GIL: a call blocks the event loop"), "{text}");

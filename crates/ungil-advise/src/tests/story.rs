@@ -19,6 +19,9 @@ pub const PID: u32 = 100;
 /// The library of the interpreter.
 pub const PYTHON: &str = "/usr/lib/libpython3.13.so.1.0";
 
+/// The frame of an event loop of asyncio.
+pub const ASYNCIO: &str = "_run_once ~asyncio/base_events.py";
+
 /// What happened; times are in ns since the start of the process.
 pub struct Story {
     records: Vec<Record>,

@@ -66,7 +66,7 @@ pub(super) fn incidents(processes: &[ProcessReport]) -> Vec<Incident> {
         let limit = findings::nothing(process, &[]);
         let waited_s = waited_s(&process[0], limit.gil);
         incidents.extend(found.into_iter().map(|finding| (finding.cost_s, finding)));
-        if findings::is_limit(&limit) {
+        if limit.is_limit() {
             incidents.push((waited_s, limit));
         }
     }

@@ -41,7 +41,7 @@ fn about_waits(tally: &Tally, windows: &[Passed], processes: &[ProcessReport]) -
         let mut nothing = findings::nothing(processes, &tally.notes);
         let limit = limits.iter().cloned().max_by(|(_, a), (_, b)| a.cost_s.total_cmp(&b.cost_s));
         match limit {
-            Some(limit) if !findings::is_limit(&nothing) => findings.push(in_window(limit)),
+            Some(limit) if !nothing.is_limit() => findings.push(in_window(limit)),
             limit => {
                 place(tally, &mut nothing, processes, limit.as_slice());
                 return vec![nothing];

@@ -49,6 +49,12 @@ impl Finding {
             same_as: None,
         }
     }
+
+    /// Whether it says that a GIL is the limit of all threads alike: then it has an advice.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        matches!(self.evidence, Evidence::None { .. }) && self.advice.is_some()
+    }
 }
 
 /// What a finding is about.

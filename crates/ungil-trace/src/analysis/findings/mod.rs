@@ -23,7 +23,6 @@ mod nothing;
 /// The finding about processes in which nothing else was found.
 pub(super) use nothing::find as nothing;
 /// Whether a finding says so.
-pub(super) use nothing::is_limit;
 /// Whether the GIL is the limit, whatever these findings say of it.
 pub(super) use nothing::{Limit, limit_besides};
 /// Lets findings say which one before them tells the same of another process.

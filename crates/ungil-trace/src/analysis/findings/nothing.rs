@@ -24,11 +24,6 @@ const NO_DISADVANTAGE: &str = "no thread is at a disadvantage, but ";
 /// A start-up shorter than this part of the run changes no share that is worth telling.
 const TOLD_PART: f64 = 0.1;
 
-/// Whether this finding says that the GIL is the limit.
-pub(in crate::analysis) fn is_limit(finding: &Finding) -> bool {
-    matches!(finding.evidence, Evidence::None { .. }) && finding.advice.is_some()
-}
-
 /// The finding of a trace without other findings, about its busiest GIL once there were several
 /// threads, or of those at which threads waited much the busiest.
 pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
@@ -116,7 +111,7 @@ pub(in crate::analysis) fn limit_besides(
     processes: &[ProcessReport],
     findings: &[Finding],
 ) -> Option<Limit> {
-    let mut limit = Some(find(processes, &[])).filter(is_limit)?;
+    let mut limit = Some(find(processes, &[])).filter(Finding::is_limit)?;
     let Evidence::None { contended_share, .. } = limit.evidence else { return None };
     let process = processes.iter().find(|process| Some(process.pid) == limit.pid)?;
     let gil = process.gils.iter().find(|gil| Some(gil.gil) == limit.gil)?;

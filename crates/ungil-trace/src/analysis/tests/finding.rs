@@ -72,9 +72,7 @@ fn calls_that_come_back_at_once_hide_no_convoy() {
             scenario.hold(at, at + 10_000, 1);
             at += 12_000;
         }
-        scenario.acquire(at, 0);
-        scenario.wait(at + MS, 1);
-        scenario.ask(at + 6 * MS, 1);
+        scenario.is_asked_in_vain(at);
         scenario.forced(at + 6 * MS, 0);
         at += 6 * MS;
         scenario.hold(at, at + 10_000, 1);
@@ -264,9 +262,7 @@ fn unanswered_drop_requests_are_a_native_hold() {
     let mut scenario = Scenario::new(2);
     for turn in 0..10 {
         let at = turn * 200 * MS;
-        scenario.acquire(at, 0);
-        scenario.wait(at + MS, 1);
-        scenario.ask(at + 6 * MS, 1);
+        scenario.is_asked_in_vain(at);
         scenario.stack(at + 20 * MS, 0, "compress");
         scenario.forced(at + (30 + turn) * MS, 0);
         scenario.hold(at + (30 + turn) * MS, at + 40 * MS, 1);
@@ -336,9 +332,7 @@ fn calls_that_come_back_behind_native_code_are_no_convoy() {
     let mut scenario = Scenario::new(2);
     let mut at = 0;
     for _ in 0..20 {
-        scenario.acquire(at, 0);
-        scenario.wait(at + MS, 1);
-        scenario.ask(at + 6 * MS, 1);
+        scenario.is_asked_in_vain(at);
         scenario.forced(at + 50 * MS, 0);
         scenario.hold(at + 50 * MS, at + 51 * MS, 1);
         at += 52 * MS;

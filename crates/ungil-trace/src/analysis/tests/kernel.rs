@@ -11,9 +11,7 @@ fn long_turns(cpu: u64, blocked: bool, kernel: impl Fn(&mut Scenario, u64)) -> S
     let mut scenario = Scenario::new(2);
     for turn in 0..10 {
         let at = turn * 200 * MS;
-        scenario.acquire(at, 0);
-        scenario.wait(at + MS, 1);
-        scenario.ask(at + 6 * MS, 1);
+        scenario.is_asked_in_vain(at);
         kernel(&mut scenario, at);
         scenario.ran(at, 0, cpu, blocked);
         scenario.forced(at + 100 * MS, 0);
@@ -200,9 +198,7 @@ fn a_stack_from_a_hold_that_was_not_run_is_no_native_code() {
     for (turn, cpu, function) in [(0, 8, "innocent"), (1, 60, "compress"), (2, 60, "compress")] {
         let at = turn * 200 * MS;
         let length = if function == "innocent" { 150 } else { 60 };
-        scenario.acquire(at, 0);
-        scenario.wait(at + MS, 1);
-        scenario.ask(at + 6 * MS, 1);
+        scenario.is_asked_in_vain(at);
         scenario.stack(at + 20 * MS, 0, function);
         scenario.ran(at, 0, cpu * MS, false);
         scenario.forced(at + length * MS, 0);

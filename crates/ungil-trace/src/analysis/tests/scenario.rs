@@ -94,6 +94,13 @@ impl Scenario {
         self.release(to_ns, thread);
     }
 
+    /// Thread 0 gets the GIL, and thread 1, which waits, asks for it after 6 ms: so far in vain.
+    pub fn is_asked_in_vain(&mut self, from_ns: u64) {
+        self.acquire(from_ns, 0);
+        self.wait(from_ns + MS, 1);
+        self.ask(from_ns + 6 * MS, 1);
+    }
+
     pub fn stack(&mut self, at_ns: u64, thread: u32, function: &str) {
         self.stack_in(at_ns, thread, &[(function, "app.py")]);
     }

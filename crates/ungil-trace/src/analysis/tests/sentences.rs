@@ -12,9 +12,7 @@ fn kept(mut sample: impl FnMut(&mut Scenario, u64)) -> Report {
     let mut scenario = Scenario::new(2);
     for turn in 0..10 {
         let at = turn * 200 * MS;
-        scenario.acquire(at, 0);
-        scenario.wait(at + MS, 1);
-        scenario.ask(at + 6 * MS, 1);
+        scenario.is_asked_in_vain(at);
         sample(&mut scenario, at);
         scenario.forced(at + 30 * MS, 0);
         scenario.hold(at + 30 * MS, at + 40 * MS, 1);
