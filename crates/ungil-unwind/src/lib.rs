@@ -15,6 +15,7 @@ mod waiting;
 mod stopped;
 mod tables;
 mod symbols;
+mod calls;
 mod methods;
 mod module;
 mod modules;
