@@ -63,8 +63,8 @@ picture: demo ## run the demo, and draw its report for the README (docs/report-*
 
 .PHONY: test
 test: ## everything that has to pass before a change lands
-	@# Compilers and linters leave a core idle by themselves; tests that wait for each other do not.
-	$(MAKE) --jobs 2 --output-sync=target lint rust-test model web-test
+	@# Compilers and linters leave a core idle by themselves, and installing waits for the network.
+	$(MAKE) --jobs 3 --output-sync=target lint rust-test model web-test $(SYSTEM_TOOLS)
 	$(MAKE) stress-quick
 	$(MAKE) python-test
 

@@ -69,7 +69,7 @@ def long_holds(recording: Recording, name: str) -> list[dict[str, Any]]:
 def test_pure_python_that_the_kernel_does_not_run_is_descheduled(
     tmp_path: Path, python: Python, busy_core: Callable[[], None]
 ) -> None:
-    words = [python.path, PROGRAMS / "computing.py", "3", "9000000"]
+    words = [python.path, PROGRAMS / "computing.py", "3", "3000000"]
     recording = trace(tmp_path, *words, preexec_fn=busy_core)
     finding = recording.finding("descheduled")
     assert "native-hold" not in kinds(recording)

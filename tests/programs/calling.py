@@ -12,8 +12,8 @@ import threading
 from pathlib import Path
 
 function, over = sys.argv[1:]
-NUMBERS = [number * 7919 % 1000003 for number in range(1500000)]
-TEXT = json.dumps(NUMBERS)
+NUMBERS = [] if function == "parse_line" else [n * 7919 % 1000003 for n in range(1500000)]
+TEXT = json.dumps(NUMBERS) if function == "load" else ""
 
 
 def parse_line():
