@@ -36,8 +36,8 @@ def test_a_hold_that_began_long_before_is_found_with_those_that_wait(
     ungil: Run, start: Start, python: Python
 ) -> None:
     pid = running(start, "hog", python.path)
-    # It takes the GIL at once after it was started; until then nobody keeps it. A look that saw it do
-    # so knows when that was.
+    # It takes the GIL at once after it was started; until then nobody keeps it. A look that saw it
+    # do so knows when that was.
     process, threads = one(ungil, pid)
     (gil,) = process["gils"]
     while threads["hog"]["state"] != "holds" or not gil["at_least"]:
