@@ -1,9 +1,10 @@
 """One thread keeps the GIL in native code, again and again, while another one wants it.
 
 Usage: native_calls.py match (a regular expression that takes long), array or set (an object that
-takes long to make), waiting (system calls that wait with the GIL), sleeping (one of these), made or
-made_deep (code that is made while it runs, with little or much on its stack). It goes on until its
-standard input ends, and then prints, as JSON, how often each call went wrong.
+takes long to make), waiting (system calls that wait with the GIL), sleeping (one of these),
+littered (the same on x86-64, with words on its stack that look like callers), made or made_deep
+(code that is made while it runs, with little or much on its stack). It goes on until its standard
+input ends, and then prints, as JSON, how often each call went wrong.
 Runs on Python 3.3 and later.
 """
 
@@ -16,6 +17,8 @@ import threading
 import time
 
 EPOLL_EVENT_BYTES, WAITED_MS, MATCHED_S = 16, 60, 0.1
+POINTER, REGISTERS = 8, 6  # What x86-64 passes in them is not on the stack.
+FRAME = 40  # More words than a small function keeps there.
 COUNTED = 200000000  # some tenths of a second
 which = sys.argv[1]
 native = ctypes.PyDLL(None, use_errno=True)  # calls that keep the GIL
@@ -74,9 +77,25 @@ def sleep():
     wait_in("usleep", 1000 * WAITED_MS)
 
 
+def litter():
+    # As if the interpreter had called `next`, and that had called what waits.
+    called = word(word(id(next) + 2 * POINTER) + POINTER)
+    # It calls what a type points to.
+    call = re.search(b"\xff[\x90-\x97]....", ctypes.string_at(called, 1000), re.DOTALL)
+    evaluation = ctypes.cast(native._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+    words = [called + call.end()] + [evaluation + 1000] * FRAME
+    words = [0] * (REGISTERS - 1) + [ctypes.c_void_p(it) for it in words]
+    wait_in("usleep", 1000 * WAITED_MS, *words)
+
+
+def word(address):
+    return ctypes.c_void_p.from_address(address).value
+
+
 def keep():
     calls = {"match": match, "array": make_array, "set": make_set}
-    calls.update(waiting=wait, sleeping=sleep, made=run_made_code, made_deep=run_made_code)
+    calls.update(waiting=wait, sleeping=sleep, littered=litter)
+    calls.update(made=run_made_code, made_deep=run_made_code)
     while not over.is_set():
         calls[which]()
 
