@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use framehop::{FrameAddress, Unwinder};
+use framehop::{FrameAddress, UnwindRegsNative, Unwinder};
 use ungil_attach::memory::Memory;
 
 use crate::calls::{Call, call_before, is_stub};
@@ -97,7 +97,7 @@ struct Inner {
 }
 
 /// How a call may have led to a function.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Lead {
     /// It names this function.
     Named,
@@ -134,12 +134,8 @@ impl Walk<'_> {
             };
             functions.push(function);
             let (sp, fp) = (unwound.sp(), frame_pointer(&unwound));
-            let caller = is_known.then(|| {
-                let mut read = |address| self.stack.word(address).ok_or(());
-                let Modules { unwinding, cache, .. } = &mut *self.modules;
-                unwinding.unwind_frame(address, &mut unwound, cache, &mut read).ok().flatten()
-            });
-            match caller.flatten().and_then(FrameAddress::from_return_address) {
+            let caller = if is_known { self.unwind(address, &mut unwound) } else { None };
+            match caller.and_then(FrameAddress::from_return_address) {
                 Some(caller) if self.modules.is_code(caller.address_for_lookup()) => {
                     address = caller;
                 }
@@ -187,16 +183,29 @@ impl Walk<'_> {
         functions: &mut Vec<Function>,
         searches: usize,
     ) -> Option<String> {
-        let is_made = self.modules.at(self.memory, inner.address.address_for_lookup()).is_none();
-        let mut leads = self.leads_in(addresses, inner);
-        if !is_made {
-            leads.sort_by_key(|&(lead, _)| lead);
+        // Only of a function with tables is it known where it begins.
+        if inner.is_known {
+            let mut places = addresses.clone().step_by(8);
+            while let Some((lead, word)) = self.next_lead(&mut places, inner) {
+                if lead == Lead::Named
+                    && let Trial::Callee(interpreter) =
+                        self.try_from(word, inner, functions, searches)?
+                {
+                    return Some(interpreter);
+                }
+            }
         }
+        let is_made = self.modules.at(self.memory, inner.address.address_for_lookup()).is_none();
         let mut others = Vec::new();
-        for (lead, word) in leads {
-            if lead == Lead::Other {
-                others.push(word);
-                continue;
+        let mut places = addresses.step_by(8);
+        while let Some((lead, word)) = self.next_lead(&mut places, inner) {
+            match lead {
+                Lead::Named => continue, // It was tried.
+                Lead::Other => {
+                    others.push(word);
+                    continue;
+                }
+                Lead::Open => {}
             }
             match self.try_from(word, inner, functions, searches)? {
                 Trial::Callee(interpreter) => return Some(interpreter),
@@ -217,11 +226,14 @@ impl Walk<'_> {
         }
     }
 
-    /// The words at these addresses that follow a call in known code, by their places.
-    fn leads_in(&mut self, addresses: Range<u64>, inner: Inner) -> Vec<(Lead, (u64, u64))> {
-        let mut leads = Vec::new();
-        for place in addresses.step_by(8) {
-            let Some(ip) = self.stack.word(place) else { break };
+    /// The next word at these places of the stack that follows a call in known code.
+    fn next_lead(
+        &mut self,
+        places: &mut impl Iterator<Item = u64>,
+        inner: Inner,
+    ) -> Option<(Lead, (u64, u64))> {
+        for place in places {
+            let ip = self.stack.word(place)?;
             if !self.modules.is_code(ip) || !self.is_known(ip.wrapping_sub(1)) {
                 continue;
             }
@@ -230,9 +242,9 @@ impl Walk<'_> {
                 Call::Of(function) => self.lead(function, inner.address.address_for_lookup()),
                 Call::Indirect => Lead::Open,
             };
-            leads.push((lead, (place, ip)));
+            return Some((lead, (place, ip)));
         }
-        leads
+        None
     }
 
     /// Tries these words until one leads to a function that Python can call. `None` if no more may be
@@ -286,10 +298,8 @@ impl Walk<'_> {
             let fp = place.checked_sub(8 * words)?;
             let registers = Registers { fp, ..Registers::without_others(0, inner.sp) };
             let mut unwound = registers.unwinding();
-            let mut read = |address| self.stack.word(address).ok_or(());
-            let Modules { unwinding, cache, .. } = &mut *self.modules;
-            let caller = unwinding.unwind_frame(inner.address, &mut unwound, cache, &mut read);
-            let is_there = caller == Ok(Some(ip)) && unwound.sp() > place;
+            let caller = self.unwind(inner.address, &mut unwound);
+            let is_there = caller == Some(ip) && unwound.sp() > place;
             is_there.then(|| frame_pointer(&unwound))
         })
     }
@@ -306,17 +316,25 @@ impl Walk<'_> {
         }
     }
 
+    /// Where the function at `address` returns to, by its tables. `unwound` has its registers, and then
+    /// those of its caller.
+    fn unwind(&mut self, address: FrameAddress, unwound: &mut UnwindRegsNative) -> Option<u64> {
+        let mut read = |address| self.stack.word(address).ok_or(());
+        let Modules { unwinding, cache, .. } = &mut *self.modules;
+        unwinding.unwind_frame(address, unwound, cache, &mut read).ok().flatten()
+    }
+
     fn is_known(&mut self, address: u64) -> bool {
         self.modules.at(self.memory, address).is_some_and(|it| it.can_unwind(address))
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn frame_pointer(registers: &framehop::UnwindRegsNative) -> u64 {
+fn frame_pointer(registers: &UnwindRegsNative) -> u64 {
     registers.bp()
 }
 
 #[cfg(target_arch = "aarch64")]
-fn frame_pointer(registers: &framehop::UnwindRegsNative) -> u64 {
+fn frame_pointer(registers: &UnwindRegsNative) -> u64 {
     registers.fp()
 }
