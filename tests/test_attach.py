@@ -31,6 +31,8 @@ UNGIL = [sys.executable, "-m", "ungil"]
 ALL = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", "musl", since=(3, 8))
 SOME = pythons("3.8", "3.11-debian", "3.13", "musl", since=(3, 8))
 KINDS = ["busy", "waiting", "allocating", "joining", "forking", "alone"]
+# The threads of a program of the kind "all", but the main one, which waits for the end.
+WORKERS = ["compute-0", "compute-1", "echo", "sleep", "poll", "allocate"]
 KILLS = 12
 
 
@@ -103,6 +105,21 @@ def threads(report: dict[str, Any], pid: int) -> dict[str, dict[str, Any]]:
     return {thread["name"]: thread for gil in process["gils"] for thread in gil["threads"]}
 
 
+def record_until_each_held(
+    names: list[str], record: Callable[[], dict[str, Any]], pid: int, times: int = 1
+) -> None:
+    """Record a process at least so often, and until each of the threads held its GIL.
+
+    In one recording a busy machine may leave no time to a thread, which then does nothing at all.
+    """
+    held_s: Counter[str] = Counter()
+    recordings = 0
+    while recordings < times or not all(held_s[name] for name in names):
+        found = threads(record(), pid)
+        held_s.update({name: thread["held_s"] for name, thread in found.items()})
+        recordings += 1
+
+
 def total_switches(pid: int) -> int:
     """How often the kernel has switched from threads of the process since they began."""
     lines = [
@@ -118,16 +135,15 @@ def test_every_python_is_recorded_again_and_again_and_goes_on(
     ungil: Run, attached: Callable[..., Attached], tmp_path: Path, python: Python
 ) -> None:
     program = attached(python, "all")
-    held_s: Counter[str] = Counter()
-    for _ in range(3):
-        found = threads(recorded(ungil, program.pid, tmp_path / "a.pftrace"), program.pid)
-        assert {"compute-0", "compute-1", "echo", "sleep", "poll", "allocate"} <= set(found)
-        held_s.update({name: thread["held_s"] for name, thread in found.items()})
+
+    def record() -> dict[str, Any]:
+        report = recorded(ungil, program.pid, tmp_path / "a.pftrace")
         # Nothing is left but the library.
         assert "ungil-session" not in program.maps()
         assert "libungil_hook.so" in program.maps()
-    # In one of them a busy machine may leave no time to a thread.
-    assert all(held_s[f"compute-{n}"] > 0 for n in range(2))
+        return report
+
+    record_until_each_held(WORKERS, record, program.pid, times=3)
     program.end()
 
 
@@ -176,11 +192,11 @@ def test_a_recorder_that_is_killed_at_any_moment_harms_nobody(
             pass
         killed.kill()
         killed.communicate()
-    # On a busy machine it may not run in the time of one recording.
-    while not threads(recorded(ungil, program.pid, tmp_path / "a.pftrace"), program.pid)[
-        "compute-0"
-    ]["held_s"]:
-        pass
+    record_until_each_held(
+        ["compute-0"],
+        lambda: recorded(ungil, program.pid, tmp_path / "a.pftrace"),
+        program.pid,
+    )
     program.end()
 
 
@@ -311,8 +327,11 @@ def test_a_process_that_sees_other_files_is_given_the_hook_in_memory(
 ) -> None:
     apart = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "-m"]
     program = attached(sys.executable, "all", *apart)
-    found = threads(recorded(ungil, program.pid, tmp_path / "a.pftrace"), program.pid)
-    assert found["compute-0"]["held_s"] > 0
+    record_until_each_held(
+        WORKERS,
+        lambda: recorded(ungil, program.pid, tmp_path / "a.pftrace"),
+        program.pid,
+    )
     assert "/memfd:libungil_hook.so" in program.maps()
     opened = [it.readlink() for it in Path(f"/proc/{program.pid}/fd").iterdir()]
     assert not [path for path in opened if "ungil" in path.name]
@@ -381,13 +400,17 @@ def test_standby_needs_no_right_to_trace_and_can_be_woken_again_and_again(
 ) -> None:
     program = attached(python, "all", *UNGIL, "run", "--standby")
     assert "ungil-policy" in program.maps()
-    for _ in range(3):
+
+    def record() -> dict[str, Any]:
         words = ["--pid", str(program.pid), "--for", "300ms", "-f", "-o", str(tmp_path / "a")]
         recorder = start(args=[*WITHOUT_PTRACE, *UNGIL, "trace", *words, "--json", "-", "-q"])
         said, errors = recorder.communicate(timeout=PATIENCE_S)
         assert (recorder.returncode, errors) == (0, "")
-        assert threads(json.loads(said), program.pid)["compute-0"]["held_s"] > 0
         assert "ungil-session" not in program.maps()
+        report: dict[str, Any] = json.loads(said)
+        return report
+
+    record_until_each_held(WORKERS, record, program.pid, times=3)
     policy = start(args=[*WITHOUT_PTRACE, *UNGIL, "policy", str(program.pid), "fair"])
     said, _ = policy.communicate(timeout=PATIENCE_S)
     assert said == f"process {program.pid}: fair, quantum 5 ms (was stock)\n"
