@@ -42,7 +42,8 @@ def _advised(trace: Path) -> dict[str, Any]:
     """What is advised, after it was checked against the report that it points into."""
     advised = json.loads(_ungil("advise", trace, "--json"))
     report = json.loads(_ungil("report", trace, "--json"))
-    assert report["advised"] == {key: advised[key] for key in ("schema", "advice", "rejected")}
+    assert report["advised"] == {key: advised[key] for key in report["advised"]}
+    assert set(report["advised"]) == {"schema", "advice", "rejected", "gils_left_out"}
     for advice in advised["advice"] + advised["rejected"]:
         assert set(advice) == KEYS
         for evidence in advice["evidence"]:
@@ -271,6 +272,11 @@ def test_what_many_processes_are_advised_is_told_once_for_all_of_them() -> None:
     ]
     assert "pid 2)" not in out.getvalue()
     assert lines[-2:] == ["no use: cure 19 (pid 1)", "and 3 more, which --json has"]
+    out = io.StringIO()
+    print_advice(json.dumps({"advised": advised | {"gils_left_out": 480}}), out)
+    assert out.getvalue().splitlines()[-1] == (
+        "nothing was simulated for 480 other GILs, at which threads wait less"
+    )
 
 
 def test_evidence_shows_a_short_time_in_a_unit_in_which_it_is_not_zero() -> None:

@@ -14,6 +14,9 @@ pub struct Advised {
     pub advice: Vec<Advice>,
     /// What was tried in the simulation and would gain too little to be advised.
     pub rejected: Vec<Advice>,
+    /// At how many GILs threads wait for which no remedy was looked for, because they wait longer
+    /// at enough others.
+    pub gils_left_out: usize,
 }
 
 /// What to do.

@@ -9,8 +9,8 @@ use ungil_trace::report::{Evidence, Report};
 /// What to do about the trace of `report`, best first. `demands` is what its threads wanted, for
 /// predictions; without it there are none.
 ///
-/// Each prediction replays the trace, some two dozen times for each GIL at which threads wait, on
-/// as many processors as there are.
+/// Each prediction replays the trace, some two dozen times for each of up to 20 GILs at which threads
+/// wait, on as many processors as there are.
 pub fn advise(report: &Report, demands: &[Demand]) -> Advised {
     advise_until(report, demands, None).expect("without an end it is never late")
 }
@@ -43,7 +43,7 @@ pub fn advise_until(
     lost::say(report, &mut advised.rejected);
     repeats::mark(&mut first);
     repeats::mark(&mut advised.rejected);
-    Some(Advised { schema: SCHEMA, advice: first, rejected: advised.rejected })
+    Some(Advised { schema: SCHEMA, advice: first, ..advised })
 }
 
 /// Whether it says that the kernel did not run threads.

@@ -7,6 +7,7 @@
 use crate::advice::{Confidence, Gain, Measure, Sure, Unit};
 use crate::scene::Scene;
 use rayon::prelude::*;
+use std::collections::HashSet;
 use std::time::Instant;
 use ungil_simulate::{
     Demand, Figures, Prediction, Range, Rules, ThreadFigures, WAKE_UP_US, predict,
@@ -73,6 +74,7 @@ impl<'a> Baseline<'a> {
 
     /// Places in the demand of these threads.
     pub fn sources(&self, tids: &[u32]) -> Vec<usize> {
+        let tids: HashSet<u32> = tids.iter().copied().collect();
         let threads = self.demand.threads.iter().enumerate();
         threads.filter(|(_, thread)| tids.contains(&thread.tid)).map(|(place, _)| place).collect()
     }
@@ -222,8 +224,9 @@ pub fn told(measure: Measure, value: f64) -> String {
 }
 
 /// The figures of these threads.
-fn of_those<'a>(figures: &'a Figures, tids: &'a [u32]) -> impl Iterator<Item = &'a ThreadFigures> {
-    figures.threads.iter().filter(|thread| tids.contains(&thread.tid))
+fn of_those<'a>(figures: &'a Figures, tids: &[u32]) -> impl Iterator<Item = &'a ThreadFigures> {
+    let tids: HashSet<u32> = tids.iter().copied().collect();
+    figures.threads.iter().filter(move |thread| tids.contains(&thread.tid))
 }
 
 /// How many waits the measure is of.

@@ -10,6 +10,7 @@
 
 use crate::figures::{Figures, ThreadFigures};
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// A simulation that misses by more is of no use, whatever the factor.
 const WIDEST: f64 = 1_000.0;
@@ -77,15 +78,14 @@ pub(crate) fn ranges(
     };
     let of_waits = |figure| under(of(figure, EQUAL_US), WAKE_UP_US);
     let first = runs.first().map_or(&[][..], |run| &run.threads);
-    let threads = (0..first.len()).map(|index| {
-        // A copy of a thread, or one beside those that are left out, has a place of its own.
-        let same = |figures: &Figures| {
-            let tid = first[index].tid;
-            figures.threads.iter().find(|thread| thread.tid == tid).cloned().unwrap_or_default()
-        };
-        let (reproduced, recorded) = (same(reproduced), same(recorded));
+    // A copy of a thread, or one beside those that are left out, has a place of its own.
+    let (reproduced, recorded) = (by_tid(reproduced), by_tid(recorded));
+    let none = ThreadFigures::default();
+    let threads = first.iter().enumerate().map(|(index, thread)| {
+        let [reproduced, recorded] =
+            [&reproduced, &recorded].map(|all| *all.get(&thread.tid).unwrap_or(&&none));
         let of = |figure: fn(&ThreadFigures) -> f64, equal: f64| {
-            let missed = missed_by(figure(&reproduced), figure(&recorded), equal);
+            let missed = missed_by(figure(reproduced), figure(recorded), equal);
             let all = runs.iter().filter_map(|run| run.threads.get(index)).map(figure);
             Range::of(all).widened(missed)
         };
@@ -105,6 +105,11 @@ pub(crate) fn ranges(
         return_p99_us: of_waits(|it| it.returns.p99_us),
         threads: threads.collect(),
     }
+}
+
+/// The first of its threads with each kernel id.
+fn by_tid(figures: &Figures) -> HashMap<u32, &ThreadFigures> {
+    figures.threads.iter().rev().map(|thread| (thread.tid, thread)).collect()
 }
 
 /// The factor between two figures, where those below `equal` are the same.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from ungil.formatting import at_most_three_digits, digits, printable
+from ungil.formatting import at_most_three_digits, digits, plural, printable
 from ungil.report.model import Advice, Evidence, Finding, Gain, Report
 from ungil.report.numbered import Code, Numbered
 from ungil.report.repeats import the_same, with_repeats
@@ -72,6 +72,14 @@ def render_advice(report: Report, console: Console) -> None:
     left = len(told[MOST:]) + len(rejected[MOST:])
     if left:
         console.print(Text(f"and {left} more, which --json has", style="dim"))
+    gils = advised.get("gils_left_out", 0)
+    if gils:
+        console.print(Text(gils_left_out(gils), style="dim"))
+
+
+def gils_left_out(gils: int) -> str:
+    """That threads wait for more GILs than remedies were looked for, in a sentence."""
+    return f"nothing was simulated for {plural(gils, 'other GIL')}, at which threads wait less"
 
 
 def _same(repeats: list[Advice]) -> list[Text]:

@@ -405,6 +405,8 @@ class Advised(TypedDict):
     schema: int
     advice: list[Advice]
     rejected: list[Advice]
+    gils_left_out: NotRequired[int]
+    """At how many GILs threads wait for which no remedy was looked for."""
 
 
 class Report(TypedDict):

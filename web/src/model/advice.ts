@@ -37,6 +37,8 @@ export interface Advised {
   advice: Advice[];
   /** What was tried in the simulation, and gains too little. */
   rejected: Advice[];
+  /** At how many GILs threads wait for which no remedy was looked for. */
+  gils_left_out: number;
 }
 
 /** Findings whose own advice is a policy or processes: what is predicted says more. */

@@ -1,7 +1,7 @@
 /** What to do: each piece of advice with what to type, what it gains, and what it rests on. */
 
 import type { Summary } from "../format/summary";
-import type { Advice, Evidence, Gain } from "../model/advice";
+import type { Advice, Advised, Evidence, Gain } from "../model/advice";
 import { theSame, withRepeats } from "../model/repeats";
 import { digits, duration, plural, share } from "../units/numbers";
 import { printable, typeable } from "../units/names";
@@ -63,7 +63,15 @@ export function adviceSection(summary: Summary): HTMLElement {
   const order =
     "the largest predicted gain first; of similar ones, the one that takes least effort";
   if (items.length > 1) heading.append(" ", element("span", { class: "quiet" }, order));
-  return element("section", place, heading, list, isLong && more, rejected(advised.rejected));
+  const rest = [isLong && more, rejected(advised.rejected), gilsLeftOut(advised)];
+  return element("section", place, heading, list, ...rest);
+}
+
+/** That threads wait for more GILs than cures were looked for. */
+function gilsLeftOut({ gils_left_out: gils }: Advised): HTMLElement | null {
+  if (!gils) return null;
+  const text = `Nothing was simulated for ${plural(gils, "other GIL")}, at which threads wait less.`;
+  return element("p", { class: "quiet" }, text);
 }
 
 function howToGetIt(summary: Summary): HTMLElement {

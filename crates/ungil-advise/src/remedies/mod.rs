@@ -30,6 +30,10 @@ const MUCH: f64 = 0.5;
 /// less of the user comes first then.
 const PART: f64 = 1.0 / 3.0;
 
+/// Remedies are looked for at so many GILs, those that cost most. Of hundreds of workers that are all
+/// alike, a few say as much as all, and each takes some two dozen simulations.
+const MOST_GILS: usize = 20;
+
 /// Where native code makes up for this part (of 1) of the waits, who has the GIL next hardly matters:
 /// of shorter calls it is not known that they were native.
 const NATIVE: f64 = 0.75;
@@ -57,12 +61,14 @@ const REMEDIES: [Remedy; 6] = [
     free_threaded::find,
 ];
 
-/// What helps at the GILs at which threads wait, best first, and what does not. From `until` on
+/// What helps at the GILs at which threads wait most, best first, and what does not. From `until` on
 /// nothing is predicted any more.
 pub fn find(report: &Report, demands: &[Demand], until: Option<Instant>) -> Advised {
-    let scenes = scenes(report, demands);
+    let mut scenes = scenes(report, demands);
+    let gils_left_out = scenes.len().saturating_sub(MOST_GILS);
+    scenes.truncate(MOST_GILS);
     let found: Vec<_> = scenes.into_par_iter().map(|scene| of(report, scene, until)).collect();
-    let mut advised = Advised::default();
+    let mut advised = Advised { gils_left_out, ..Advised::default() };
     for (good, bad) in found {
         advised.advice.extend(good);
         advised.rejected.extend(bad);

@@ -2,6 +2,7 @@
 
 use super::story::{MS, PID, Story, off};
 use crate::{Cause, advise};
+use std::collections::BTreeSet;
 use ungil_trace::report::Report;
 
 /// The report of a program that starts others and waits for them, with two that compute for 1.5 s.
@@ -51,4 +52,24 @@ fn processes_that_compute_for_a_moment_say_nothing_about_a_long_run() {
     let mut report = parent_of_two();
     report.duration_s = 100.0;
     assert_eq!(advise(&report, &[]).advice[0].cause, Some(Cause::Process));
+}
+
+#[test]
+fn remedies_are_looked_for_at_the_twenty_gils_that_cost_most() {
+    let told = Story::convoy().end(2_000 * MS);
+    let mut report = told.report;
+    let (worst, findings) = (report.processes[0].clone(), report.findings.clone());
+    for number in 1..23 {
+        report.processes.push(worst.clone());
+        report.processes.last_mut().unwrap().pid += number;
+        for finding in &findings {
+            report.findings.push(finding.clone());
+            report.findings.last_mut().unwrap().pid = Some(PID + number);
+        }
+    }
+    let advised = advise(&report, &told.demands);
+    assert_eq!((told.advised.gils_left_out, advised.gils_left_out), (0, 3));
+    let all = advised.advice.iter().chain(&advised.rejected);
+    let pids: BTreeSet<_> = all.filter_map(|it| it.subject.pid).collect();
+    assert_eq!(pids, (PID..PID + 20).collect());
 }
