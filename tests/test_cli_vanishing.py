@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from blocked import wait_until_it_reads_its_input
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -64,9 +65,36 @@ def test_a_kill_leaves_nothing_of_a_file_without_its_name(
         assert process.stdout is not None
         assert process.stdout.readline() == "inside\n"
         assert list(tmp_path.iterdir())
+        # What comes just before a read does not interrupt it: Python would see Ctrl-C after it.
+        wait_until_it_reads_its_input(process.pid)
         process.send_signal(number)
         assert process.wait() == -number
     assert not list(tmp_path.iterdir())
+
+
+def test_who_waits_for_a_kill_leaves_ctrl_c_to_the_main_thread(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    enter, inside = BLOCKS["export"]
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING.format(block=enter, inside=inside)],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "inside\n"
+        blocked = {
+            int(task.name): int(line.split()[1], 16) >> (signal.SIGINT - 1) & 1
+            for task in Path(f"/proc/{process.pid}/task").iterdir()
+            for line in (task / "status").read_text().splitlines()
+            if line.startswith("SigBlk:")
+        }
+        process.communicate()
+    assert blocked.pop(process.pid) == 0
+    assert list(blocked.values()) == [1]
 
 
 @pytest.mark.parametrize("options", [["--sql", "SELECT * FROM threads"], ["--html", "-"]])

@@ -65,7 +65,7 @@ def long_holds(recording: Recording, name: str) -> list[dict[str, Any]]:
     return sorted(holds, key=lambda hold: hold["start_s"])
 
 
-@pytest.mark.parametrize("python", PYTHONS, ids=str)
+@pytest.mark.parametrize("python", pythons("2.7", "3.8", "3.11-debian", "3.13"), ids=str)
 def test_pure_python_that_the_kernel_does_not_run_is_descheduled(
     tmp_path: Path, python: Python, busy_core: Callable[[], None]
 ) -> None:

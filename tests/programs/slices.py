@@ -23,7 +23,7 @@ NUMBERS = {"x86_64": (314, 315), "aarch64": (274, 275)}
 SET, GET = NUMBERS[platform.machine()]
 # struct sched_attr (<linux/sched/types.h>), of which the sixth word is the slice.
 LAYOUT = struct.Struct("=IIQiIQQQ")
-ROUNDS = 300
+ROUNDS = 100
 # How the calling thread was run when it was looked at last.
 seen = []
 SCHED_BATCH = 3  # <linux/sched.h>

@@ -37,11 +37,14 @@ def removed_if_killed(remove: Callable[[], object]) -> Generator[None]:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, kills)
             os.kill(os.getpid(), number)
 
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*kills, _OVER})
+    # The thread begins with all blocked. The kernel may give it Ctrl-C otherwise, and the main
+    # thread stays in its call.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         thread = Thread(target=wait, daemon=True)
         thread.start()
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, {*before, *kills, _OVER})
             yield
         finally:
             assert thread.ident is not None
