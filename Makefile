@@ -21,6 +21,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # ungil itself, with what the demo needs; what tests and lint need besides; what benchmarks do.
 DEVELOPED := $(VENV)/developed.stamp
 TEST_TOOLS := $(VENV)/test.stamp
+TEST_PACKAGES := $(VENV)/test-packages.stamp
 BENCH_TOOLS := $(VENV)/bench.stamp
 # The page of the lab is tested in a real browser, and its system calls are counted by strace; uWSGI
 # is a real program that loads its Python later; a real Prometheus scrapes the examples; programs of
@@ -63,16 +64,24 @@ picture: demo ## run the demo, and draw its report for the README (docs/report-*
 
 .PHONY: test
 test: ## everything that has to pass before a change lands
-	@# Compilers and linters leave a core idle by themselves, and installing waits for the network.
-	$(MAKE) --jobs 3 --output-sync=target lint rust-test model web-test $(SYSTEM_TOOLS)
+	@# Linters and links leave a core idle by themselves, and installing waits for the network.
+	$(MAKE) --jobs 6 --output-sync=target lint rust-test model web-test $(SYSTEM_TOOLS)
 	$(MAKE) stress-quick
 	$(MAKE) python-test
 
+# Linters are the last to be ready, so what they wait for goes before tests of Rust: a cargo waits for
+# another one in the same folder, and so would pip. Alone, each is made as always.
+ifneq (,$(and $(filter lint,$(MAKECMDGOALS)),$(filter rust-test,$(MAKECMDGOALS))))
+LATER := nice -n 10
+rust-test: | rust-lint
+$(DEVELOPED): | $(TEST_PACKAGES)
+endif
+
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
-	MAKEFLAGS= cargo test --quiet --features ungil-heap/fault,ungil-trace/stacks
+	MAKEFLAGS= $(LATER) cargo test --quiet --features ungil-heap/fault,ungil-trace/stacks
 	@# These are not among them: tests from outside are what that crate has most of.
-	MAKEFLAGS= cargo test --quiet -p ungil-hook --lib
+	MAKEFLAGS= $(LATER) cargo test --quiet -p ungil-hook --lib
 
 .PHONY: array-soak
 array-soak: $(TEST_TOOLS) ## processes that use shared arrays are killed 10,000 times at random moments
@@ -88,7 +97,7 @@ stress-quick: $(VENV)/made.stamp needs-cargo ## the short ones of them, 50 times
 
 .PHONY: model
 model: needs-cargo ## the lock-free parts under every interleaving (loom)
-	MAKEFLAGS= RUSTFLAGS="--cfg loom" cargo test --quiet --profile model -p ungil-core -p ungil-heap --lib \
+	MAKEFLAGS= RUSTFLAGS="--cfg loom" $(LATER) cargo test --quiet --profile model -p ungil-core -p ungil-heap --lib \
 		--target-dir target/loom
 
 .PHONY: tsan
@@ -367,11 +376,14 @@ $(DEVELOPED): $(VENV)/made.stamp pyproject.toml $(RUST_SOURCES) | needs-cargo
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet --extras demo
 	touch $@
 
-$(TEST_TOOLS): $(DEVELOPED)
+$(TEST_PACKAGES): $(VENV)/made.stamp pyproject.toml
 	$(call install,test lint docs)
 	touch $@
 
-$(SYSTEM_TOOLS): | $(VENV)/made.stamp
+$(TEST_TOOLS): $(DEVELOPED) $(TEST_PACKAGES)
+	touch $@
+
+$(SYSTEM_TOOLS): | $(VENV)/made.stamp needs-node
 	@missing=(); \
 	command -v strace >/dev/null || missing+=(strace); \
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
