@@ -69,9 +69,9 @@ test: ## everything that has to pass before a change lands
 	$(MAKE) stress-quick
 	$(MAKE) python-test
 
-# Linters are the last to be ready, so what they wait for goes before tests of Rust: a cargo waits for
-# another one in the same folder, and so would pip. Alone, each is made as always.
-ifneq (,$(and $(filter lint,$(MAKECMDGOALS)),$(filter rust-test,$(MAKECMDGOALS))))
+# What is made beside each other comes in an order: a cargo waits for another one in the same folder,
+# pip is in another one's way, and the model fills the core that tests and linters leave idle.
+ifneq (,$(and $(filter lint,$(MAKECMDGOALS)),$(filter model,$(MAKECMDGOALS))))
 LATER := nice -n 10
 rust-test: | rust-lint
 $(DEVELOPED): | $(TEST_PACKAGES)
@@ -79,9 +79,9 @@ endif
 
 .PHONY: rust-test
 rust-test: needs-cargo ## unit and property tests of the Rust crates
-	MAKEFLAGS= $(LATER) cargo test --quiet --features ungil-heap/fault,ungil-trace/stacks
+	MAKEFLAGS= cargo test --quiet --features ungil-heap/fault,ungil-trace/stacks
 	@# These are not among them: tests from outside are what that crate has most of.
-	MAKEFLAGS= $(LATER) cargo test --quiet -p ungil-hook --lib
+	MAKEFLAGS= cargo test --quiet -p ungil-hook --lib
 
 .PHONY: array-soak
 array-soak: $(TEST_TOOLS) ## processes that use shared arrays are killed 10,000 times at random moments

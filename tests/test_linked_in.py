@@ -163,13 +163,17 @@ def test_it_is_not_met_in_a_process_that_runs(
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         words = ["--pid", str(process.pid), "--for", "300ms", "-f", "-o", str(tmp_path / "trace")]
-        outcome = ungil("trace", *words, "--json", "-", "-q")
+        found: set[int] = set()
+        # In one recording a busy machine may leave no time to a thread. The main one waits for its
+        # input.
+        while len(found) < THREADS:
+            outcome = ungil("trace", *words, "--json", "-", "-q")
+            (recorded,) = json.loads(outcome.stdout)["processes"]
+            (gil,) = recorded["gils"]
+            found |= {thread["tid"] for thread in gil["threads"]}
         said, _ = process.communicate("\n", timeout=PATIENCE_S)
     assert (process.returncode, said) == (0, "all turns taken\n")
-    (recorded,) = json.loads(outcome.stdout)["processes"]
-    (gil,) = recorded["gils"]
-    # The main thread waits for its input.
-    assert len(gil["threads"]) == THREADS
+    assert len(found) == THREADS
 
 
 @pytest.mark.parametrize("python", STATIC, ids=str)
