@@ -76,6 +76,17 @@ def read_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip("\n")
 
 
+def read_rest(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """How the program ends, and what it prints until then.
+
+    `communicate()` would leave out what came together with a line that was read.
+    """
+    assert process.stdout
+    assert process.stderr
+    stdout, stderr = process.stdout.read(), process.stderr.read()
+    return process.wait(), stdout, stderr
+
+
 class Obeying:
     """`tests/programs/obeying.py`, running."""
 

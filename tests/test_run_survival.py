@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 from combinations import pairwise
 from pythons import Python, pythons
-from scheduling import ENDLESS_QUANTUM, NUMBERS, POLICIES, page_of, read_line, run, running
+from scheduling import (
+    ENDLESS_QUANTUM,
+    NUMBERS,
+    POLICIES,
+    page_of,
+    read_line,
+    read_rest,
+    run,
+    running,
+)
 from suite import PROGRAMS
 
 PYTHONS = pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", since=(3, 8))
@@ -105,8 +114,7 @@ def test_no_quantum_that_fits_into_the_page_stops_a_program(quantum_ns: int) -> 
         with suppress(FileNotFoundError):
             for policy in POLICIES[1:]:
                 tell(page, policy, quantum_ns)
-        stdout, stderr = process.communicate()
-        assert (process.returncode, stdout, stderr) == (0, "done\n", "")
+        assert read_rest(process) == (0, "done\n", "")
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=str)
@@ -117,8 +125,7 @@ def test_a_program_is_stopped_and_continued(python: Python, policy: str) -> None
         while process.poll() is None:
             process.send_signal(signal.SIGSTOP)
             process.send_signal(signal.SIGCONT)
-        stdout, stderr = process.communicate()
-        assert (process.returncode, stdout, stderr) == (0, "done\n", "")
+        assert read_rest(process) == (0, "done\n", "")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
