@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 PERIOD_US = 100_000
 
 
@@ -40,12 +42,15 @@ class Group:
 
 
 @contextmanager
-def control_group() -> Generator[Group | None]:
-    """A new group, which is removed again; None where none can be made."""
+def control_group() -> Generator[Group]:
+    """A new group, which is removed again.
+
+    Where none can be made, the test is skipped; in CI it fails.
+    """
     folder = next((made for made in map(_made_in, _roots()) if made), None)
     if folder is None:
-        yield None
-        return
+        assert "CI" not in os.environ, "no control group with a CPU limit can be made here"
+        pytest.skip("no control group with a CPU limit can be made here")
     try:
         yield Group(folder)
     finally:

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -32,6 +33,26 @@ BLOCKS = {
 }
 
 
+@contextmanager
+def inside_of(
+    block: str, folder: Path, environment: dict[str, str]
+) -> Generator[subprocess.Popen[str]]:
+    """A process that is in such a block until the end of its input, with its files in a folder."""
+    enter, inside = BLOCKS[block]
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING.format(block=enter, inside=inside)],
+        cwd=folder,
+        env=environment | {"TMPDIR": str(folder)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "inside\n"
+        yield process
+
+
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A small one."""
@@ -52,18 +73,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_kill_leaves_nothing_of_a_file_without_its_name(
     tmp_path: Path, environment: dict[str, str], block: str, number: signal.Signals
 ) -> None:
-    enter, inside = BLOCKS[block]
-    with subprocess.Popen(
-        [sys.executable, "-c", WAITING.format(block=enter, inside=inside)],
-        cwd=tmp_path,
-        env=environment | {"TMPDIR": str(tmp_path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "inside\n"
+    with inside_of(block, tmp_path, environment) as process:
         assert list(tmp_path.iterdir())
         # What comes just before a read does not interrupt it: Python would see Ctrl-C after it.
         wait_until_it_reads_its_input(process.pid)
@@ -75,17 +85,7 @@ def test_a_kill_leaves_nothing_of_a_file_without_its_name(
 def test_who_waits_for_a_kill_leaves_ctrl_c_to_the_main_thread(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    enter, inside = BLOCKS["export"]
-    with subprocess.Popen(
-        [sys.executable, "-c", WAITING.format(block=enter, inside=inside)],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "inside\n"
+    with inside_of("export", tmp_path, environment) as process:
         blocked = {
             int(task.name): int(line.split()[1], 16) >> (signal.SIGINT - 1) & 1
             for task in Path(f"/proc/{process.pid}/task").iterdir()

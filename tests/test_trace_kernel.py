@@ -190,9 +190,6 @@ def test_a_program_that_dies_asleep_with_the_gil_was_in_native_code(
 
 def test_a_report_tells_the_processors_of_a_program_and_its_cpu_limit(tmp_path: Path) -> None:
     with control_group() as group:
-        if group is None:
-            assert "CI" not in os.environ, "no control group can be made here"
-            pytest.skip("no control group can be made here")
         group.limit(1.5)
         recording = trace(tmp_path, "-c", "import threading", preexec_fn=group.enter)
     allowed = len(os.sched_getaffinity(0))
@@ -214,9 +211,6 @@ for thread in threads: thread.join()
 print("done", flush=True)
 """
     with control_group() as group:
-        if group is None:
-            assert "CI" not in os.environ, "no control group can be made here"
-            pytest.skip("no control group can be made here")
         pipe: dict[str, Any] = {"stdin": subprocess.PIPE, "preexec_fn": group.enter}
         with Running(tmp_path, ["-c", code], **pipe) as running:
             assert running.read_line() == "begun"
