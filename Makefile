@@ -18,7 +18,8 @@ FIND_PYTHON = for python in $(or $(PYTHON),python3.13 python3.12 python3.11 pyth
 	echo "ungil needs Python >= 3.11 with venv; name one with make PYTHON=/path/to/python" >&2; exit 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-# ungil itself, with what the demo needs; what tests and lint need besides; what benchmarks do.
+# ungil itself, with what the demo needs; what tests and lint need besides, and the packages of that
+# alone; what benchmarks do.
 DEVELOPED := $(VENV)/developed.stamp
 TEST_TOOLS := $(VENV)/test.stamp
 TEST_PACKAGES := $(VENV)/test-packages.stamp
@@ -75,6 +76,8 @@ ifneq (,$(and $(filter lint,$(MAKECMDGOALS)),$(filter model,$(MAKECMDGOALS))))
 LATER := nice -n 10
 rust-test: | rust-lint
 $(DEVELOPED): | $(TEST_PACKAGES)
+else
+$(TEST_PACKAGES): | $(DEVELOPED)
 endif
 
 .PHONY: rust-test

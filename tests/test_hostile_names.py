@@ -23,6 +23,8 @@ from conftest import UNGIL
 from suite import PATIENCE_S, RUST_FEATURES
 from terminals import Terminal
 
+from ungil._native import read_trace
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -104,6 +106,13 @@ def test_json_is_valid_and_has_the_names_as_they_are(ungil: Run, trace: str, nam
     texts = set(strings(json.loads(outcome.stdout)))
     if name in {"report", "simulate"}:
         assert any("<script>" in text for text in texts)
+
+
+@pytest.mark.parametrize("trace", ["processes"], indirect=True)
+@pytest.mark.parametrize(("simulate", "left_out"), [(True, 480), (False, 0)])
+def test_gils_are_left_out_of_a_simulation_only(trace: str, simulate: bool, left_out: int) -> None:
+    report = json.loads(read_trace(trace, 0.02, advise=True, simulate=simulate))
+    assert report["advised"]["gils_left_out"] == left_out
 
 
 def strings(value: Any) -> list[str]:

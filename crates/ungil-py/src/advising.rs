@@ -46,6 +46,8 @@ pub fn causes(report: &Report) -> (Advised, bool) {
     }
     advised.advice = kept;
     advised.rejected.clear();
+    // Of no GIL was anything simulated.
+    advised.gils_left_out = 0;
     let is_less = advised.advice.len() < all;
     (advised, is_less)
 }

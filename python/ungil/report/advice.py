@@ -74,12 +74,9 @@ def render_advice(report: Report, console: Console) -> None:
         console.print(Text(f"and {left} more, which --json has", style="dim"))
     gils = advised.get("gils_left_out", 0)
     if gils:
-        console.print(Text(gils_left_out(gils), style="dim"))
-
-
-def gils_left_out(gils: int) -> str:
-    """That threads wait for more GILs than remedies were looked for, in a sentence."""
-    return f"nothing was simulated for {plural(gils, 'other GIL')}, at which threads wait less"
+        others = plural(gils, "other GIL")
+        text = f"nothing was simulated for {others}, at which threads wait less"
+        console.print(Text(text, style="dim"))
 
 
 def _same(repeats: list[Advice]) -> list[Text]:
