@@ -26,8 +26,8 @@ epoll = native.epoll_create1(0)
 wrong = {}
 over = threading.Event()
 subject = "a" * 18 + "b"
-numbers = [0] * 4000000
-different = list(range(2000000))
+# What is made of them is small: it must not take long to destroy.
+numbers = list(range(100)) * 60000
 
 
 def match():
@@ -35,11 +35,11 @@ def match():
 
 
 def make_array():
-    array.array("l", numbers)
+    array.array("b", numbers)
 
 
 def make_set():
-    set(different)
+    set(numbers)
 
 
 def run_made_code():
