@@ -200,6 +200,7 @@ impl Collector {
             let gone_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
             let steady = Steady::of(&bursts, &wanted_at_ns, gone_ns, &middle);
             let mut thread = thread(&seat, named, known, settled.follows, bursts, steady);
+            thread.follows_often = settled.follows_often;
             thread.unanswered = settled.unanswered.into();
             thread.answers = enough(&answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.races = races.into();
@@ -320,6 +321,7 @@ fn thread(
         lives_on: None,
         steady,
         follows,
+        follows_often: false,
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         races: Races::always(WAKE_UP_NS).into(),

@@ -20,8 +20,11 @@ const REMEMBERED: usize = 64;
 /// Where others use the GIL so often that this part of the times or less is not explained by chance
 /// anyway, nothing can be said.
 const OPEN: f64 = 0.25;
-/// A thread follows others if they explain so much of what chance does not,
+/// A thread follows others if they explain so many of its times away that chance does not,
 const EXPLAINED: f64 = 0.6;
+/// or so many of them, and so much of their length,
+const EXPLAINED_IF_LONG: f64 = 0.3;
+const EXPLAINED_LENGTH: f64 = 0.75;
 /// and if that is about so many times at least.
 const LEAST_TIMES: f64 = 10.0;
 /// So many times the deviation that chance has are no chance, of which there is so much at least.
@@ -99,6 +102,14 @@ impl Beginnings {
     }
 }
 
+/// Whether a thread waits for others, by all of its times away. How long they were says more than how
+/// many there were: calls of its own may take longer than [`OWN_NS`], on a slow machine all the more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Dependence {
+    times: Evidence,
+    lengths: Evidence,
+}
+
 /// How likely it is by chance that what ends at `to_ns`, or at any other time since `since_ns`, does
 /// so at most `soon_ns` after one of these beginnings in that time, of which the last one comes first.
 pub(super) fn by_chance(
@@ -114,16 +125,39 @@ pub(super) fn by_chance(
     (covered_ns as f64 / to_ns.saturating_sub(since_ns).max(1) as f64).min(1.0)
 }
 
-impl Evidence {
-    pub(super) fn add(&mut self, follows: bool, by_chance: f64) {
-        self.times += 1.0;
-        self.follows += f64::from(u8::from(follows));
-        self.by_chance += by_chance;
+impl Dependence {
+    /// The end of a time away of that length follows another thread, or does not.
+    pub(super) fn add(&mut self, away_ns: u64, follows: bool, by_chance: f64) {
+        self.times.add(follows, by_chance);
+        self.lengths.weigh(away_ns as f64, follows, by_chance);
     }
 
     /// Whether the thread follows others.
     pub(super) fn is_enough(&self) -> bool {
-        self.explains(EXPLAINED)
+        let is_so_for_long = || self.lengths.explained() >= EXPLAINED_LENGTH;
+        self.is_frequent() || (self.times.explains(EXPLAINED_IF_LONG) && is_so_for_long())
+    }
+
+    /// Whether it does so at most ends of its times away, not only of the long ones.
+    pub(super) fn is_frequent(&self) -> bool {
+        self.times.explains(EXPLAINED)
+    }
+}
+
+impl Evidence {
+    pub(super) fn add(&mut self, follows: bool, by_chance: f64) {
+        self.weigh(1.0, follows, by_chance);
+    }
+
+    fn weigh(&mut self, weight: f64, follows: bool, by_chance: f64) {
+        self.times += weight;
+        self.follows += weight * f64::from(u8::from(follows));
+        self.by_chance += weight * by_chance;
+    }
+
+    /// Which part of what chance does not explain they do.
+    fn explained(&self) -> f64 {
+        self.beyond_chance() / (self.times - self.by_chance)
     }
 
     /// How many more follow than by chance.
@@ -174,32 +208,46 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// A thread is away 20 times, for 10 ms each, in which another begins a use at these times.
-    fn evidence(begin_at_ns: impl Fn(u64) -> Vec<u64>) -> Evidence {
-        let (mut beginnings, mut evidence) = (Beginnings::default(), Evidence::default());
+    fn dependence(begin_at_ns: impl Fn(u64) -> Vec<u64>) -> Dependence {
+        let (mut beginnings, mut dependence) = (Beginnings::default(), Dependence::default());
         for turn in 0..20 {
             let from_ns = turn * 20 * MS;
             for at_ns in begin_at_ns(turn) {
                 beginnings.add(from_ns + at_ns, 1, 0);
             }
             let (link, by_chance) = beginnings.look(from_ns, from_ns + 10 * MS).unwrap();
-            evidence.add(link.is_some(), by_chance);
+            dependence.add(10 * MS, link.is_some(), by_chance);
         }
-        evidence
+        dependence
     }
 
     #[test]
     fn a_thread_that_always_comes_soon_after_another_follows_it() {
-        assert!(evidence(|_| vec![10 * MS - 50_000]).is_enough());
+        assert!(dependence(|_| vec![10 * MS - 50_000]).is_enough());
     }
 
     #[test]
     fn one_that_comes_soon_after_others_because_they_always_come_does_not() {
-        assert!(!evidence(|_| (0..20).map(|it| it * MS / 2).collect()).is_enough());
+        assert!(!dependence(|_| (0..20).map(|it| it * MS / 2).collect()).is_enough());
     }
 
     #[test]
     fn one_that_comes_at_any_time_does_not() {
-        assert!(!evidence(|turn| vec![turn * MS / 2 + 1]).is_enough());
+        assert!(!dependence(|turn| vec![turn * MS / 2 + 1]).is_enough());
+    }
+
+    #[test]
+    fn calls_of_its_own_that_take_somewhat_longer_do_not_hide_that_it_follows_another() {
+        let after_another = || dependence(|_| vec![10 * MS - 50_000]);
+        let with_others = |count: usize, length_ns| {
+            let mut all = after_another();
+            (0..count).for_each(|_| all.add(length_ns, false, 0.0));
+            all
+        };
+        assert!(with_others(20, 150_000).is_enough(), "half of all, but little of the time");
+        assert!(!with_others(20, 9 * MS).is_enough(), "half of the time, too");
+        assert!(!with_others(60, 150_000).is_enough(), "they are what it mostly does");
+        assert!(with_others(5, 900 * MS).is_enough(), "it seldom sleeps otherwise");
     }
 
     #[test]

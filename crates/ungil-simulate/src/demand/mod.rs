@@ -101,6 +101,8 @@ pub struct Thread {
     pub steady: Steady,
     /// Whether it mostly waits for other threads of the program.
     pub follows: bool,
+    /// Whether that is so for most of its times away, not only for the long ones.
+    pub(crate) follows_often: bool,
     /// Which part (of 1) of the time away from the GIL it had a processor.
     pub away_ran: f64,
     /// How long it took to let go of the GIL after it was asked, where that is not `unanswered`.

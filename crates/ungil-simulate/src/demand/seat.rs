@@ -1,6 +1,6 @@
 //! One thread at one GIL, as the events of a trace come in.
 
-use super::links::{Evidence, Link, OWN_NS, keeps_time};
+use super::links::{Dependence, Link, OWN_NS, keeps_time};
 use super::races::{self, Race};
 use super::{Burst, Unanswered};
 use crate::delays::Seen;
@@ -64,6 +64,8 @@ pub(super) struct Settled {
     pub(super) bursts: Vec<Burst>,
     /// Whether it mostly waits for other threads of the program.
     pub(super) follows: bool,
+    /// Whether that is so for most of its times away, not only for the long ones.
+    pub(super) follows_often: bool,
     pub(super) unanswered: Vec<Unanswered>,
     /// When it wanted the GIL for each.
     pub(super) wanted_at_ns: Vec<u64>,
@@ -103,7 +105,7 @@ pub(super) struct Seat {
     pub(super) races: races::Seen,
     pub(super) held_ns: u64,
     pub(super) not_run_ns: u64,
-    pub(super) evidence: Evidence,
+    pub(super) dependence: Dependence,
     voluntary: u64,
     forced: u64,
 }
@@ -128,7 +130,7 @@ impl Seat {
             races: races::Seen::default(),
             held_ns: 0,
             not_run_ns: 0,
-            evidence: Evidence::default(),
+            dependence: Dependence::default(),
             voluntary: 0,
             forced: 0,
         }
@@ -336,6 +338,7 @@ impl Seat {
         let mut settled = Settled {
             bursts: Vec::new(),
             follows: false,
+            follows_often: false,
             unanswered: Vec::new(),
             wanted_at_ns: Vec::new(),
             began_at_ns: Vec::new(),
@@ -377,7 +380,8 @@ impl Seat {
                 settled.switches.entry(taker).or_default().add(burst.away_ns);
             }
         }
-        settled.follows = self.evidence.is_enough() && !keeps_time(&settled.bursts);
+        settled.follows = self.dependence.is_enough() && !keeps_time(&settled.bursts);
+        settled.follows_often = settled.follows && self.dependence.is_frequent();
         settled
     }
 }

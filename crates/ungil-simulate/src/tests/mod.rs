@@ -38,6 +38,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         unanswered: [].into(),
         steady: Steady { uses: 0..bursts.len(), away_ns: bursts.last().map_or(0, |it| it.away_ns) },
         follows: false,
+        follows_often: false,
         away_ran: 0.0,
         answers: Arc::new(Delays::fixed(10 * US)),
         races: Races::always(30_000).into(),
