@@ -286,7 +286,7 @@ while True:
     assert sleeping.stdout.readline() == "ready\n"
     report = recorded(ungil, sleeping.pid, tmp_path / "a.pftrace", "--for", "1500ms")
     (thread,) = threads(report, sleeping.pid).values()
-    assert 0 < thread["held_s"] < 0.2
+    assert 0 < thread["held_s"] < report["duration_s"] / 2
 
 
 def test_it_is_recorded_until_ctrl_c(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from ungil.cli.simulate.rules import Choice, Rules
-from ungil.cli.simulate.screen import notes_of
+from ungil.cli.simulate.screen import notes_of, print_answers
 
 CONVOY = """
 import os, threading, time
@@ -211,6 +212,22 @@ def test_rules_with_a_long_name_are_named_whole(trace: Path) -> None:
     (named,) = re.findall(r"^(fair .*)\n(\S.*)\n$", done.stdout, re.MULTILINE)
     words = [re.split(r" {2,}", line)[0] for line in named]
     assert " ".join(words) == "fair 5 ms, 2 cores, without 1 thread, once"
+
+
+def test_blocking_calls_a_second_are_told_and_where_the_simulation_misses_them(trace: Path) -> None:
+    (answer,) = predictions(trace, "--policy", "interactive")
+
+    def shown(reproduced: int) -> str:
+        answer["recorded"]["duration_s"] = answer["reproduced"]["duration_s"] = 2.0
+        answer["recorded"]["returns"]["count"] = 3000
+        answer["reproduced"]["returns"]["count"] = reproduced
+        file = io.StringIO()
+        print_answers([answer], others=0, file=file)
+        return " ".join(file.getvalue().split())
+
+    assert re.search(r"calls/s .* recorded .* 1,500 ", shown(3000))
+    assert "blocking calls a second" not in shown(3000)
+    assert "It has 700 blocking calls a second (recorded 1,500)." in shown(1400)
 
 
 def test_a_note_says_which_rows_it_is_about() -> None:

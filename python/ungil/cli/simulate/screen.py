@@ -22,7 +22,8 @@ NAME_WIDTH = 28
 RULES_WIDTH = 16
 """What the names of rules get at least, a third of the screen otherwise; then they are folded."""
 FAR = 1.25
-"""A simulation that uses the GIL for so much longer than the recording, or shorter, says so."""
+"""A simulation that uses the GIL for so much longer than the recording, or shorter, or that has so many
+more or fewer blocking calls, says so."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def _rules_table(answers: Sequence[Answer], width: int) -> Table:
             "after blocking", "p50", lambda it: _time(it.figures["returns"]["p50_us"]), 80, True
         ),
         Column("after blocking", "p99", lambda it: _time(it.figures["returns"]["p99_us"]), 70),
+        Column("after blocking", "calls/s", lambda it: digits(_calls(it.figures)), 75),
         Column("CPU", "a second", lambda it: f"{digits(it.figures['cpu_per_s'])} s", 60, True),
         Column("GIL", "held", _held, 50, True),
         Column("", "handoffs/s", lambda it: _handoffs(it.figures) if it.has_gil else "", 30, True),
@@ -157,8 +159,17 @@ def _held(told: Told) -> str:
 
 
 def _handoffs(figures: Figures) -> str:
+    return digits(_per_second(figures["handoffs"], figures))
+
+
+def _calls(figures: Figures) -> float:
+    """From how many blocking calls a second threads come back: how much gets done."""
+    return _per_second(figures["returns"]["count"], figures)
+
+
+def _per_second(count: int, figures: Figures) -> float:
     seconds = figures["duration_s"]
-    return digits(figures["handoffs"] / seconds) if seconds else ""
+    return count / seconds if seconds else 0.0
 
 
 def _fairness(figures: Figures) -> str:
@@ -217,6 +228,9 @@ def _worth(answer: Answer) -> str:
     also = ""
     if max(uses, used) > FAR * min(uses, used):
         also = f" It uses the GIL for {share(uses, 1)} of the time (recorded {share(used, 1)})."
+    calls, called = (_calls(answer[which]) for which in ("reproduced", "recorded"))
+    if max(calls, called) > FAR * min(calls, called):
+        also += f" It has {digits(calls)} blocking calls a second (recorded {digits(called)})."
     return (
         f"For {under}, as recorded, the simulation gives waits of p50 "
         f"{_time(reproduced['p50_us'])} (recorded {_time(recorded['p50_us'])}) and p99 "
