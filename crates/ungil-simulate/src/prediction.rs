@@ -1,6 +1,6 @@
 //! What would have happened.
 
-use crate::demand::{Demand, Reproduced};
+use crate::demand::{Demand, Follows, Reproduced, Way};
 use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::Lengths;
 use crate::machine::{NoStack, Setting, simulate};
@@ -35,6 +35,8 @@ pub struct Prediction {
 
 /// A run in which each thread does its work once ends after so many times the recorded one.
 const LONGEST: u64 = 1_000;
+/// Counts below this are equal.
+const EQUAL_COUNT: f64 = 10.0;
 /// How much faster and slower threads may wake up than recorded.
 const OTHER_WAKE_UPS: [f64; 2] = [0.5, 2.0];
 
@@ -50,7 +52,7 @@ pub fn predict(demand: &Demand, rules: &Rules) -> Result<Prediction, Unpredictab
     if count > MOST_THREADS {
         return Err(Unpredictable::TooMany(count));
     }
-    let threads = planned(demand, rules, demand.replayed()?.in_pools);
+    let threads = planned(demand, rules, demand.replayed()?.way);
     if threads.is_empty() {
         return Err(Unpredictable::NoThread);
     }
@@ -78,24 +80,36 @@ impl Demand {
             return Ok(reproduced);
         }
         let rules = Rules::of(Gil::Scheduled(self.settings));
-        let of = |in_pools| {
-            let (figures, _) = alike(self, &rules, &planned(self, &rules, in_pools))?;
-            Ok(Reproduced { figures, in_pools })
+        let of = |way| {
+            let (figures, _) = alike(self, &rules, &planned(self, &rules, way))?;
+            Ok(Reproduced { figures, way })
         };
-        let mut best = of(false)?;
-        if !self.pools.is_empty() {
-            let pooled = of(true)?;
-            if self.missed_by(&pooled) < self.missed_by(&best) {
-                best = pooled;
+        let mut best = of(Way::Usual)?;
+        for way in self.other_ways() {
+            let other = of(way)?;
+            if self.missed_by(&other) < self.missed_by(&best) {
+                best = other;
             }
         }
         Ok(self.reproduced.get_or_init(|| best))
     }
 
-    /// The product of the factors by which the mean and the median of all waits are off.
+    /// How it can be understood other than usually.
+    fn other_ways(&self) -> impl Iterator<Item = Way> {
+        let for_long = self.threads.iter().any(|it| it.follows == Follows::ForLong);
+        let for_long = for_long.then_some(Way::ForLong);
+        for_long.into_iter().chain((!self.pools.is_empty()).then_some(Way::InPools))
+    }
+
+    /// The product of the factors by which the mean and the median of all waits are off, and how often
+    /// threads came back from blocking calls, and got the GIL from another.
     fn missed_by(&self, reproduced: &Reproduced) -> f64 {
-        let (is, was) = (&reproduced.figures.waits, &self.recorded.waits);
-        missed_by(is.mean_us, was.mean_us, EQUAL_US) * missed_by(is.p50_us, was.p50_us, EQUAL_US)
+        let (is, was) = (&reproduced.figures, &self.recorded);
+        let of = |figure: fn(&Figures) -> f64, equal| missed_by(figure(is), figure(was), equal);
+        of(|it| it.waits.mean_us, EQUAL_US)
+            * of(|it| it.waits.p50_us, EQUAL_US)
+            * of(|it| it.returns.count as f64, EQUAL_COUNT)
+            * of(|it| it.handoffs as f64, EQUAL_COUNT)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::gil::Gil;
 use super::launches;
-use super::links::Link;
+use super::links::{Follows, Link};
 use super::pools;
 use super::races::{self, Races};
 use super::seat::{Seat, Settled};
@@ -200,7 +200,6 @@ impl Collector {
             let gone_ns = named.ended.map_or(ended_ns, |(at_ns, _)| at_ns);
             let steady = Steady::of(&bursts, &wanted_at_ns, gone_ns, &middle);
             let mut thread = thread(&seat, named, known, settled.follows, bursts, steady);
-            thread.follows_often = settled.follows_often;
             thread.unanswered = settled.unanswered.into();
             thread.answers = enough(&answers).map_or_else(|| all_answers.clone(), Arc::new);
             thread.races = races.into();
@@ -266,7 +265,7 @@ fn resolve_links(seats: &[Seat], settled: &mut [Settled], is_told: impl Fn(&Seat
         })
         .collect();
     for settled in settled {
-        let follows = settled.follows;
+        let follows = settled.follows != Follows::Nobody;
         for burst in &mut settled.bursts {
             burst.after = burst.after.filter(|_| follows).and_then(|link| {
                 let (thread, burst_of) = leaders.get(link.thread as usize)?.as_ref()?;
@@ -291,7 +290,7 @@ fn thread(
     seat: &Seat,
     named: &Named,
     known: &Known,
-    follows: bool,
+    follows: Follows,
     bursts: Vec<Burst>,
     steady: Steady,
 ) -> Thread {
@@ -321,7 +320,6 @@ fn thread(
         lives_on: None,
         steady,
         follows,
-        follows_often: false,
         away_ran,
         answers: Arc::new(Delays::fixed(ANSWER_NS)),
         races: Races::always(WAKE_UP_NS).into(),

@@ -102,6 +102,16 @@ impl Beginnings {
     }
 }
 
+/// Whether a thread mostly waits for other threads of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    Nobody,
+    /// Most of its times away end with what others do.
+    Often,
+    /// The long ones do.
+    ForLong,
+}
+
 /// Whether a thread waits for others, by all of its times away. How long they were says more than how
 /// many there were: calls of its own may take longer than [`OWN_NS`], on a slow machine all the more.
 #[derive(Clone, Copy, Debug, Default)]
@@ -133,14 +143,16 @@ impl Dependence {
     }
 
     /// Whether the thread follows others.
-    pub(super) fn is_enough(&self) -> bool {
-        let is_so_for_long = || self.lengths.explained() >= EXPLAINED_LENGTH;
-        self.is_frequent() || (self.times.explains(EXPLAINED_IF_LONG) && is_so_for_long())
-    }
-
-    /// Whether it does so at most ends of its times away, not only of the long ones.
-    pub(super) fn is_frequent(&self) -> bool {
-        self.times.explains(EXPLAINED)
+    pub(super) fn follows(&self) -> Follows {
+        if self.times.explains(EXPLAINED) {
+            Follows::Often
+        } else if self.times.explains(EXPLAINED_IF_LONG)
+            && self.lengths.explained() >= EXPLAINED_LENGTH
+        {
+            Follows::ForLong
+        } else {
+            Follows::Nobody
+        }
     }
 }
 
@@ -223,17 +235,20 @@ mod tests {
 
     #[test]
     fn a_thread_that_always_comes_soon_after_another_follows_it() {
-        assert!(dependence(|_| vec![10 * MS - 50_000]).is_enough());
+        assert_eq!(dependence(|_| vec![10 * MS - 50_000]).follows(), Follows::Often);
     }
 
     #[test]
     fn one_that_comes_soon_after_others_because_they_always_come_does_not() {
-        assert!(!dependence(|_| (0..20).map(|it| it * MS / 2).collect()).is_enough());
+        assert_eq!(
+            dependence(|_| (0..20).map(|it| it * MS / 2).collect()).follows(),
+            Follows::Nobody
+        );
     }
 
     #[test]
     fn one_that_comes_at_any_time_does_not() {
-        assert!(!dependence(|turn| vec![turn * MS / 2 + 1]).is_enough());
+        assert_eq!(dependence(|turn| vec![turn * MS / 2 + 1]).follows(), Follows::Nobody);
     }
 
     #[test]
@@ -242,12 +257,14 @@ mod tests {
         let with_others = |count: usize, length_ns| {
             let mut all = after_another();
             (0..count).for_each(|_| all.add(length_ns, false, 0.0));
-            all
+            all.follows()
         };
-        assert!(with_others(20, 150_000).is_enough(), "half of all, but little of the time");
-        assert!(!with_others(20, 9 * MS).is_enough(), "half of the time, too");
-        assert!(!with_others(60, 150_000).is_enough(), "they are what it mostly does");
-        assert!(with_others(5, 900 * MS).is_enough(), "it seldom sleeps otherwise");
+        // Half of all times away, but little of their length; half of that, too.
+        assert_eq!(with_others(20, 150_000), Follows::ForLong);
+        assert_eq!(with_others(20, 9 * MS), Follows::Nobody);
+        // They are what it mostly does; it seldom does anything else.
+        assert_eq!(with_others(60, 150_000), Follows::Nobody);
+        assert_eq!(with_others(5, 900 * MS), Follows::Often);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod collector;
 
 pub use collector::Collector;
 pub(crate) use launches::Launch;
-pub(crate) use links::{Link, OWN_NS};
+pub(crate) use links::{Follows, Link, OWN_NS};
 pub(crate) use pools::Pool;
 pub(crate) use races::{End, FOR_LONG_NS, Races};
 pub(crate) use starters::{Start, Started, Starter};
@@ -66,8 +66,19 @@ pub struct Demand {
 #[derive(Clone, Debug)]
 pub(crate) struct Reproduced {
     pub(crate) figures: Figures,
-    /// Whether pools were simulated as such: that is more like the recording.
-    pub(crate) in_pools: bool,
+    /// How threads were simulated: in no other way it is more like the recording.
+    pub(crate) way: Way,
+}
+
+/// A trace does not tell for certain for what threads wait: how it is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Threads wait for others if most of their times away say so.
+    Usual,
+    /// They also do if the long ones say so.
+    ForLong,
+    /// Threads of a pool do what clients ask for.
+    InPools,
 }
 
 /// What one thread wanted.
@@ -100,9 +111,7 @@ pub struct Thread {
     /// What of that it would do again and again if the run went on.
     pub steady: Steady,
     /// Whether it mostly waits for other threads of the program.
-    pub follows: bool,
-    /// Whether that is so for most of its times away, not only for the long ones.
-    pub(crate) follows_often: bool,
+    pub(crate) follows: Follows,
     /// Which part (of 1) of the time away from the GIL it had a processor.
     pub away_ran: f64,
     /// How long it took to let go of the GIL after it was asked, where that is not `unanswered`.

@@ -1,6 +1,6 @@
 //! One thread at one GIL, as the events of a trace come in.
 
-use super::links::{Dependence, Link, OWN_NS, keeps_time};
+use super::links::{Dependence, Follows, Link, OWN_NS, keeps_time};
 use super::races::{self, Race};
 use super::{Burst, Unanswered};
 use crate::delays::Seen;
@@ -63,9 +63,7 @@ struct Piece {
 pub(super) struct Settled {
     pub(super) bursts: Vec<Burst>,
     /// Whether it mostly waits for other threads of the program.
-    pub(super) follows: bool,
-    /// Whether that is so for most of its times away, not only for the long ones.
-    pub(super) follows_often: bool,
+    pub(super) follows: Follows,
     pub(super) unanswered: Vec<Unanswered>,
     /// When it wanted the GIL for each.
     pub(super) wanted_at_ns: Vec<u64>,
@@ -337,8 +335,7 @@ impl Seat {
         let native_ns = settings.quantum_ns.saturating_mul(NATIVE_INTERVALS).max(NATIVE_NS);
         let mut settled = Settled {
             bursts: Vec::new(),
-            follows: false,
-            follows_often: false,
+            follows: Follows::Nobody,
             unanswered: Vec::new(),
             wanted_at_ns: Vec::new(),
             began_at_ns: Vec::new(),
@@ -380,8 +377,9 @@ impl Seat {
                 settled.switches.entry(taker).or_default().add(burst.away_ns);
             }
         }
-        settled.follows = self.dependence.is_enough() && !keeps_time(&settled.bursts);
-        settled.follows_often = settled.follows && self.dependence.is_frequent();
+        if !keeps_time(&settled.bursts) {
+            settled.follows = self.dependence.follows();
+        }
         settled
     }
 }

@@ -10,7 +10,7 @@
 //! that was empty counts as brought in equal parts by all uses of the producers in between.
 
 use super::Thread;
-use super::links::{Evidence, OWN_NS, by_chance};
+use super::links::{Evidence, Follows, OWN_NS, by_chance};
 use super::starters::Times;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
 /// Whether the thread did enough, and nothing else is known to make it wait.
 fn is_known(thread: &Thread) -> bool {
     thread.bursts.len() >= LEAST_USES
-        && !thread.follows
+        && thread.follows == Follows::Nobody
         && thread.starter.is_none()
         && thread.started.is_none()
 }

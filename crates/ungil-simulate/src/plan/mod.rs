@@ -11,8 +11,8 @@ pub(crate) use work::Work;
 
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, Launch, Link, OWN_NS, Races, Start, Starter, Switches, Thread,
-    Unanswered,
+    Burst, Consumer, Demand, Follows, Launch, Link, OWN_NS, Races, Start, Starter, Switches,
+    Thread, Unanswered, Way,
 };
 use crate::lengths::scaled;
 use crate::rules::{Change, Gil, Rules};
@@ -58,6 +58,8 @@ pub(crate) struct Planned {
     leaders: Arc<[Option<Leader>]>,
     /// A copy of a thread waits for nobody: there is no copy of what it waited for.
     is_copy: bool,
+    /// Whether it waits for those that it is seen to follow.
+    waits_for_others: bool,
     pub(crate) level: Level,
     pub(crate) answers: Arc<Delays>,
     pub(crate) races: Arc<Races>,
@@ -150,8 +152,8 @@ pub(crate) fn count(demand: &Demand, rules: &Rules) -> usize {
     times.into_iter().fold(0, usize::saturating_add)
 }
 
-/// The threads of `demand` under `rules`; with `in_pools`, those of pools do what clients ask for.
-pub(crate) fn planned(demand: &Demand, rules: &Rules, in_pools: bool) -> Vec<Planned> {
+/// The threads of `demand` under `rules`, if it is understood in this way.
+pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> {
     let is_there = |source: &usize| {
         !rules.without.contains(source) && !demand.threads[*source].bursts.is_empty()
     };
@@ -202,6 +204,8 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, in_pools: bool) -> Vec<Pla
                 is_slowed: rules.gil != Gil::Free,
                 leaders: [].into(),
                 is_copy: copy > 0,
+                waits_for_others: copy == 0
+                    && (thread.follows != Follows::ForLong || way == Way::ForLong),
                 level: level.unwrap_or_default(),
                 answers: thread.answers.clone(),
                 races: thread.races.clone(),
@@ -209,7 +213,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, in_pools: bool) -> Vec<Pla
             });
         }
     }
-    let pools = if in_pools { &demand.pools[..] } else { &[] };
+    let pools = if way == Way::InPools { &demand.pools[..] } else { &[] };
     order::tell(&mut all, demand, rules, pools);
     queue::tell(&mut all, demand);
     work::tell(&mut all, pools, rules.once);
@@ -289,7 +293,7 @@ impl Planned {
             return Waits::Start { whom: Some(thread), start, sleeps_ns: Some(sleeps_ns) };
         }
         let Some(starter) = &self.starter else {
-            let after = burst.after.filter(|_| !self.is_copy);
+            let after = burst.after.filter(|_| self.waits_for_others);
             let until = after.and_then(|link| self.until(link, place.round));
             return until.map_or(Waits::For(sleeps_ns), Waits::Until);
         };

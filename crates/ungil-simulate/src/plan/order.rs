@@ -1,7 +1,7 @@
 //! The order of threads in a simulation: who begins after whom, and who waits for whom.
 
 use super::{Again, Planned};
-use crate::demand::{Demand, Launch, Link, Pool};
+use crate::demand::{Demand, Follows, Launch, Link, Pool};
 use crate::rules::Rules;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -54,7 +54,9 @@ pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, pools: &
     let in_pools: HashSet<_> = pools.iter().flat_map(|it| &it.workers).map(|it| it.place).collect();
     let mut leaders = vec![None; demand.threads.len()];
     for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
-        let follows = demand.threads[thread.source].follows && !in_pools.contains(&thread.source);
+        let follows = demand.threads[thread.source].follows != Follows::Nobody
+            && thread.waits_for_others
+            && !in_pools.contains(&thread.source);
         let in_a_life = thread.in_a_life;
         leaders[thread.source] =
             Some(Leader { thread: number, follows, again: thread.again.clone(), in_a_life });

@@ -1,7 +1,7 @@
 //! A thread that starts others for each of its batches, and waits for them.
 
 use super::{MS, US, burst, demand, thread};
-use crate::demand::{Launch, Link, Start, Steady, Thread};
+use crate::demand::{Follows, Launch, Link, Start, Steady, Thread};
 use crate::rules::{Change, Gil, Rules};
 use crate::{Demand, Figures, predict};
 use ungil_core::schedule::{Policy, Settings};
@@ -62,7 +62,7 @@ fn it_begins_as_in_the_recording_if_the_one_that_started_it_is_left_out() {
 fn who_waits_for_a_launched_thread_waits_for_that_of_the_same_round() {
     let mut demand = batches();
     let main = &mut demand.threads[0];
-    main.follows = true;
+    main.follows = Follows::Often;
     // It goes on 13 ms after each thread has begun, not 8 ms after its own last use.
     let uses = (0..BATCHES).flat_map(|batch| {
         let after = Link {
@@ -79,7 +79,7 @@ fn who_waits_for_a_launched_thread_waits_for_that_of_the_same_round() {
     main.launches = main.launches.iter().map(|it| Launch { burst: 2 * it.burst, ..*it }).collect();
     main.steady = Steady { uses: 0..2 * BATCHES as usize, away_ns: 0 };
     for thread in &mut demand.threads[1..] {
-        thread.follows = true;
+        thread.follows = Follows::Often;
     }
     // In 26 times 15 ms, and in 2 ms between two rounds.
     assert_eq!(begun(&predicted(&demand, stock())), 28);

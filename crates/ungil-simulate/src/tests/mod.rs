@@ -9,7 +9,7 @@ mod records;
 
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::{Burst, Demand, Machine, Races, Steady, Switches, Thread};
+use crate::demand::{Burst, Demand, Follows, Machine, Races, Steady, Switches, Thread};
 use crate::figures::Figures;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
@@ -37,8 +37,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         bursts: bursts.into(),
         unanswered: [].into(),
         steady: Steady { uses: 0..bursts.len(), away_ns: bursts.last().map_or(0, |it| it.away_ns) },
-        follows: false,
-        follows_often: false,
+        follows: Follows::Nobody,
         away_ran: 0.0,
         answers: Arc::new(Delays::fixed(10 * US)),
         races: Races::always(30_000).into(),

@@ -2,7 +2,7 @@
 
 use super::records::{PROCESS, begun, ended, started, uses};
 use super::{MS, US};
-use crate::demand::Demand;
+use crate::demand::{Demand, Way};
 use crate::machine::{Outcome, Setting, simulate};
 use crate::plan::planned;
 use crate::rules::{Change, Gil, Rules};
@@ -48,7 +48,7 @@ fn served() -> Demand {
 }
 
 /// What happens without a GIL, where nobody waits.
-fn outcome(rules: Rules, in_pools: bool) -> Outcome {
+fn outcome(rules: Rules, way: Way) -> Outcome {
     let (demand, rules) = (served(), Rules { gil: Gil::Free, ..rules });
     let setting = Setting {
         gil: rules.gil,
@@ -60,7 +60,7 @@ fn outcome(rules: Rules, in_pools: bool) -> Outcome {
         lasts_ns: if rules.once { 100 } else { 1 } * ROUNDS * ROUND_NS,
         seed: 0,
     };
-    simulate(&planned(&demand, &rules, in_pools), &setting).unwrap()
+    simulate(&planned(&demand, &rules, way), &setting).unwrap()
 }
 
 fn stock() -> Rules {
@@ -80,23 +80,22 @@ fn computed(outcome: &Outcome) -> f64 {
 
 #[test]
 fn a_pool_does_as_much_as_clients_ask_for() {
-    let (recorded, done) = (3 + 2 * 2 * (ROUNDS - 1), used(&outcome(stock(), true)));
+    let (recorded, done) = (3 + 2 * 2 * (ROUNDS - 1), used(&outcome(stock(), Way::InPools)));
     assert!(done.abs_diff(recorded) <= 20, "{done} of {recorded}");
 }
 
 #[test]
 fn as_much_is_done_at_a_time_as_there_are_clients_however_many_threads_there_are() {
     let changes = [1, 2, 3].map(|thread| (thread, Change::Work(100.0))).to_vec();
-    let slow =
-        |in_pools| computed(&outcome(Rules { changes: changes.clone(), ..stock() }, in_pools));
-    let (clients, threads) = (slow(true), slow(false));
+    let slow = |way| computed(&outcome(Rules { changes: changes.clone(), ..stock() }, way));
+    let (clients, threads) = (slow(Way::InPools), slow(Way::Usual));
     assert!((1.7..=2.0).contains(&clients), "{clients} of two clients");
     assert!(threads > 2.3, "{threads} of three threads");
 }
 
 #[test]
 fn the_threads_of_a_pool_end_when_each_client_has_asked_once() {
-    let outcome = outcome(Rules { once: true, ..stock() }, true);
+    let outcome = outcome(Rules { once: true, ..stock() }, Way::InPools);
     assert_eq!(used(&outcome), 3 + 2 * 2 * (ROUNDS - 1));
     let rounds = outcome.ended_ns / ROUND_NS;
     assert!((ROUNDS - 1..=ROUNDS + 1).contains(&rounds), "{rounds}");
@@ -104,7 +103,7 @@ fn the_threads_of_a_pool_end_when_each_client_has_asked_once() {
 
 #[test]
 fn each_does_its_own_if_one_of_a_pool_is_left_out() {
-    let used = used(&outcome(Rules { without: vec![1], ..stock() }, true));
+    let used = used(&outcome(Rules { without: vec![1], ..stock() }, Way::InPools));
     // Of two threads only, the first of which is told as the second.
     assert!(used < 2 * 2 * (ROUNDS - 1), "{used}");
 }

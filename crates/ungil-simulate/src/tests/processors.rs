@@ -2,7 +2,7 @@
 
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
-use crate::demand::{Demand, End, Races, Switches, Thread};
+use crate::demand::{Demand, End, Races, Switches, Thread, Way};
 use crate::plan::planned;
 use crate::rules::Rules;
 use crate::{Figures, predict};
@@ -49,7 +49,7 @@ fn a_thread_that_computes_without_the_gil_does_so_in_all_of_a_time_away_or_sleep
     let runs = |away_ran, aways: [u64; 4]| {
         let bursts = aways.map(|away_ns| burst(US, away_ns));
         let demand = demand(MS, vec![Thread { away_ran, ..thread(0, &bursts) }]);
-        let planned = planned(&demand, &Settings::from(Policy::Stock).into(), false);
+        let planned = planned(&demand, &Settings::from(Policy::Stock).into(), Way::Usual);
         planned[0].uses(0).take(4).map(|it| it.away_runs_ns / US).collect::<Vec<_>>()
     };
     // It runs for 200 us at most, and was put aside meanwhile.

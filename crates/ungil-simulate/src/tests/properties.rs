@@ -5,7 +5,7 @@ use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{
     Burst, Consumer, Demand, End, Launch, Link, Races, Start, Started, Starter, Steady, Successor,
-    Supply, Thread,
+    Supply, Thread, Way,
 };
 use crate::machine::{MOVES_NS, Outcome, Setting, simulate};
 use crate::plan::planned;
@@ -178,7 +178,7 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
         lasts_ns: if rules.once { u64::MAX / 4 } else { demand.lasts_ns },
         seed: rules.seed,
     };
-    simulate(&planned(demand, rules, true), &setting).unwrap()
+    simulate(&planned(demand, rules, Way::InPools), &setting).unwrap()
 }
 
 /// Each case simulates a second, several times.

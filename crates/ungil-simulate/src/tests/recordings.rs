@@ -5,7 +5,7 @@ use super::records::{
     server,
 };
 use super::{MS, US, burst, demand, thread};
-use crate::demand::{End, Reproduced, Steady};
+use crate::demand::{End, Reproduced, Steady, Way};
 use crate::rules::{Change, Gil, Rules};
 use crate::{Demand, Figures, Summary, Unpredictable, predict};
 use std::sync::OnceLock;
@@ -290,7 +290,7 @@ fn a_prediction_from_a_recording_that_the_simulation_misses_says_so() {
             recorded: with_mean(recorded_us),
             reproduced: OnceLock::from(Reproduced {
                 figures: with_mean(reproduced_us),
-                in_pools: false,
+                way: Way::Usual,
             }),
             ..demand(MS, vec![thread(0, &[burst(US, US)])])
         };

@@ -16,6 +16,7 @@ pub(crate) use clients::Client;
 pub(crate) use jobs::{Job, Worker};
 
 use super::Thread;
+use super::links::Follows;
 use super::starters::{Starter, Times};
 use feeding::Feeding;
 use std::collections::{BTreeMap, HashSet};
@@ -86,7 +87,7 @@ fn pool(
     let (workers, mut jobs) = jobs::of(threads, times, family, &feeding);
     let places: HashSet<_> = workers.iter().map(|it| it.place).collect();
     // If it is known for whom most of them wait, that says more.
-    let follow = places.iter().filter(|it| threads[**it].follows_often).count();
+    let follow = places.iter().filter(|it| threads[**it].follows == Follows::Often).count();
     if places.len() < 2 || follow * 2 > places.len() || are_followed(threads, &places) {
         return None;
     }
@@ -202,9 +203,9 @@ mod tests {
     #[test]
     fn threads_for_which_it_is_known_what_they_wait_for_are_no_pool() {
         let (mut threads, times) = server();
-        threads[1].follows_often = true;
+        threads[1].follows = Follows::Often;
         assert_eq!(found(&threads, &times).len(), 1, "most are not");
-        threads[2].follows_often = true;
+        threads[2].follows = Follows::Often;
         assert!(found(&threads, &times).is_empty());
     }
 
