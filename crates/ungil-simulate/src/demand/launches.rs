@@ -7,6 +7,7 @@
 //! begins when it has got that far, under other rules, too.
 
 use super::Thread;
+use super::links::{Link, OWN_NS};
 use super::starters::{LEAST_TIMES, Seen, Start, Times, all_started_by, candidates};
 
 /// A thread wants the GIL so long after the other has let go of it at most,
@@ -44,7 +45,65 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
         for it in seen {
             threads[it.thread].is_launched = true;
         }
+        wait_for_ends(threads, times, launcher);
     }
+}
+
+/// Lets a thread that starts others wait for the end of all of these before it starts the next ones, if
+/// it did so: there is a time away that ended when the last of them did.
+fn wait_for_ends(threads: &mut [Thread], times: &[Times], launcher: usize) {
+    let (mut batches, mut waits) = (0, Vec::new());
+    // Who ends last of those that were started so far, and when.
+    let mut last: Option<(u64, usize)> = None;
+    for Launch { thread, .. } in threads[launcher].launches.iter() {
+        let its = &times[*thread];
+        if let Some((ended_ns, place)) = last
+            && its.wanted_at_ns.first().is_some_and(|begins_ns| ended_ns < *begins_ns)
+        {
+            batches += 1;
+            waits.extend(wait_for_end(threads, times, launcher, place));
+        }
+        let ends_ns = its.let_go_ns(&threads[*thread], threads[*thread].bursts.len() - 1);
+        last = last.max(Some((ends_ns, *thread)));
+    }
+    if waits.len() * 2 <= batches {
+        return;
+    }
+    let mut bursts = threads[launcher].bursts.to_vec();
+    for (burst, link) in waits {
+        bursts[burst].after.get_or_insert(link);
+    }
+    threads[launcher].bursts = bursts.into();
+}
+
+/// After which of its uses a thread waited for the end of another, if it did.
+fn wait_for_end(
+    threads: &[Thread],
+    times: &[Times],
+    waiter: usize,
+    place: usize,
+) -> Option<(usize, Link)> {
+    let (thread, its) = (&threads[place], &times[place]);
+    let last = thread.bursts.len() - 1;
+    let (began_ns, ended_ns) = (*its.began_at_ns.get(last)?, its.let_go_ns(thread, last));
+    let back = times[waiter].wanted_at_ns.partition_point(|at_ns| *at_ns < began_ns);
+    let back_ns = *times[waiter].wanted_at_ns.get(back)?;
+    let burst = back.checked_sub(1)?;
+    let waited = threads[waiter].bursts.get(burst)?.away_ns > OWN_NS;
+    if !waited || back_ns > ended_ns.saturating_add(BEGINS_NS) {
+        return None;
+    }
+    // Whatever interrupted that use is no part of it.
+    let after_ns = (back_ns - began_ns).min(thread.bursts[last].held_ns);
+    let link = Link {
+        thread: u32::try_from(place).ok()?,
+        burst: u32::try_from(last).ok()?,
+        turn: 1,
+        awake: false,
+        after_ns: u32::try_from(after_ns).ok()?,
+        posted: true,
+    };
+    Some((burst, link))
 }
 
 /// Whether no other thread launches it, and it does not go on for ever.
@@ -102,6 +161,46 @@ mod tests {
         let start = Start { begins_ns: 20 * US, goes_on_ns: 60 * US };
         assert_eq!(threads[0].launches[3], Launch { burst: 6, thread: 4, start });
         assert!(threads[1..].iter().all(|thread| thread.is_launched));
+    }
+
+    /// For whom a thread waits that starts another each time so long after the end of the one before;
+    /// each uses the GIL twice, the second time so much later.
+    fn waits(back_after_ns: u64, late_ns: u64) -> Vec<Option<Link>> {
+        let each_ns = 3_120 * US + back_after_ns;
+        let main: Vec<_> = (0..20)
+            .map(|batch| batch * each_ns)
+            .flat_map(|at_ns| {
+                let away_ns = each_ns - MS;
+                [(at_ns, at_ns + 100 * US, 80 * US), (at_ns + 180 * US, at_ns + MS, away_ns)]
+            })
+            .collect();
+        let others = (0..20).map(|batch| batch * each_ns + 120 * US).map(|from_ns| {
+            let second_ns = from_ns + 1_050 * US + late_ns;
+            gone_after(&[
+                (from_ns, from_ns + 50 * US, MS + late_ns),
+                (second_ns, second_ns + 1_950 * US, 0),
+            ])
+        });
+        let all = std::iter::once(gone_after(&main)).chain(others);
+        let (mut threads, times): (Vec<_>, Vec<_>) = all.unzip();
+        find(&mut threads, &times);
+        assert_eq!(threads[0].launches.len(), 20);
+        threads[0].bursts.iter().map(|burst| burst.after).collect()
+    }
+
+    #[test]
+    fn who_goes_on_when_a_thread_has_ended_waits_for_the_end_of_that_one() {
+        let after = |thread| Link {
+            thread,
+            burst: 1,
+            turn: 1,
+            awake: false,
+            after_ns: 1_950_000,
+            posted: true,
+        };
+        assert_eq!(waits(10 * US, 0)[..4], [None, Some(after(1)), None, Some(after(2))]);
+        assert_eq!(waits(3 * MS, 0), [None; 40], "it comes back long after that");
+        assert_eq!(waits(10 * US, 20 * MS), [None; 40], "they have not ended then");
     }
 
     #[test]

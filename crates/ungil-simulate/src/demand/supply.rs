@@ -128,6 +128,8 @@ fn is_known(thread: &Thread) -> bool {
         && thread.follows == Follows::Nobody
         && thread.starter.is_none()
         && thread.started.is_none()
+        && !thread.is_launched
+        && thread.launches.is_empty()
 }
 
 fn mostly_sleeps(thread: &Thread) -> bool {

@@ -108,7 +108,7 @@ impl Leader {
     /// of one that follows it. `None` if nobody need wait for it.
     pub(super) fn begins(&self, link: Link, round: usize) -> Option<Begins> {
         let burst = link.burst as usize;
-        if !self.follows {
+        if !self.follows && self.in_a_life.is_none() {
             let turn = link.turn.max(1) as usize;
             return Some(Begins::Turn { turn, awake: link.awake });
         }
