@@ -7,7 +7,7 @@
 //! begins when it has got that far, under other rules, too.
 
 use super::Thread;
-use super::links::{Link, OWN_NS};
+use super::links::{Follows, Link, OWN_NS};
 use super::starters::{LEAST_TIMES, Seen, Start, Times, all_started_by, candidates};
 
 /// A thread wants the GIL so long after the other has let go of it at most,
@@ -23,6 +23,8 @@ pub(crate) struct Launch {
     /// The place of the thread that begins.
     pub(crate) thread: usize,
     pub(crate) start: Start,
+    /// Whether it does so after all that it has started before have ended.
+    pub(crate) after_all: bool,
 }
 
 /// Finds out who starts whom, of threads that have ended and that no starter has started.
@@ -39,7 +41,7 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
             continue;
         }
         let launches = seen.iter().filter_map(|&Seen { thread, burst, start }| {
-            Some(Launch { burst: u32::try_from(burst).ok()?, thread, start })
+            Some(Launch { burst: u32::try_from(burst).ok()?, thread, start, after_all: false })
         });
         threads[launcher].launches = launches.collect();
         for it in seen {
@@ -50,30 +52,32 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times]) {
 }
 
 /// Lets a thread that starts others wait for the end of all of these before it starts the next ones, if
-/// it did so: there is a time away that ended when the last of them did.
+/// it did so: mostly there is a time away that ended when the last of them did.
 fn wait_for_ends(threads: &mut [Thread], times: &[Times], launcher: usize) {
-    let (mut batches, mut waits) = (0, Vec::new());
+    let (mut all, mut waits) = (threads[launcher].launches.to_vec(), Vec::new());
     // Who ends last of those that were started so far, and when.
     let mut last: Option<(u64, usize)> = None;
-    for Launch { thread, .. } in threads[launcher].launches.iter() {
+    for Launch { thread, after_all, .. } in &mut all {
         let its = &times[*thread];
         if let Some((ended_ns, place)) = last
             && its.wanted_at_ns.first().is_some_and(|begins_ns| ended_ns < *begins_ns)
         {
-            batches += 1;
+            *after_all = true;
             waits.extend(wait_for_end(threads, times, launcher, place));
         }
         let ends_ns = its.let_go_ns(&threads[*thread], threads[*thread].bursts.len() - 1);
         last = last.max(Some((ends_ns, *thread)));
     }
-    if waits.len() * 2 <= batches {
+    if waits.len() * 2 <= all.iter().filter(|it| it.after_all).count() {
         return;
     }
+    threads[launcher].launches = all.into();
     let mut bursts = threads[launcher].bursts.to_vec();
     for (burst, link) in waits {
         bursts[burst].after.get_or_insert(link);
     }
     threads[launcher].bursts = bursts.into();
+    threads[launcher].follows = Follows::Often;
 }
 
 /// After which of its uses a thread waited for the end of another, if it did.
@@ -89,8 +93,8 @@ fn wait_for_end(
     let back = times[waiter].wanted_at_ns.partition_point(|at_ns| *at_ns < began_ns);
     let back_ns = *times[waiter].wanted_at_ns.get(back)?;
     let burst = back.checked_sub(1)?;
-    let waited = threads[waiter].bursts.get(burst)?.away_ns > OWN_NS;
-    if !waited || back_ns > ended_ns.saturating_add(BEGINS_NS) {
+    let was_away = threads[waiter].bursts.get(burst)?.away_ns > OWN_NS;
+    if !was_away || back_ns > ended_ns.saturating_add(BEGINS_NS) {
         return None;
     }
     // Whatever interrupted that use is no part of it.
@@ -159,7 +163,7 @@ mod tests {
         find(&mut threads, &times);
         assert_eq!(threads[0].launches.len(), 20);
         let start = Start { begins_ns: 20 * US, goes_on_ns: 60 * US };
-        assert_eq!(threads[0].launches[3], Launch { burst: 6, thread: 4, start });
+        assert_eq!(threads[0].launches[3], Launch { burst: 6, thread: 4, start, after_all: false });
         assert!(threads[1..].iter().all(|thread| thread.is_launched));
     }
 

@@ -157,6 +157,23 @@ pub(crate) struct Machine {
 }
 
 impl Thread {
+    /// Whether it waits for other threads of the program, if the trace is understood in that way.
+    pub(crate) fn waits_for_others(&self, way: Way) -> bool {
+        match self.follows {
+            Follows::Nobody => false,
+            Follows::Often => true,
+            Follows::ForLong => way == Way::ForLong,
+        }
+    }
+
+    /// What it did, with whom it waited for, if the trace is understood in that way.
+    pub(crate) fn bursts_in(&self, way: Way) -> Arc<[Burst]> {
+        if self.follows != Follows::ForLong || self.waits_for_others(way) {
+            return self.bursts.clone();
+        }
+        self.bursts.iter().map(|burst| Burst { after: None, ..*burst }).collect()
+    }
+
     /// How long it runs at most when it is away from the GIL: then all its times away have its CPU
     /// time in sum.
     pub(crate) fn away_runs_ns(&self) -> u64 {
@@ -176,6 +193,11 @@ impl Thread {
 }
 
 impl Demand {
+    /// The pools that do what clients ask for, if the trace is understood in that way.
+    pub(crate) fn pools_in(&self, way: Way) -> &[Arc<Pool>] {
+        if way == Way::InPools { &self.pools } else { &[] }
+    }
+
     /// What the trace with these records tells, one for each GIL that was used; the one for which
     /// threads waited longest comes first.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Self> {

@@ -80,6 +80,11 @@ impl Following {
         });
     }
 
+    /// Whether a thread waits for a use of thread `number`.
+    pub(super) fn is_waited_for(&self, number: usize) -> bool {
+        !self.waiting[number].is_empty()
+    }
+
     /// What a thread waits for that goes away now: the number of a use.
     pub(super) fn number(&self, until: Until) -> usize {
         match until.begins {

@@ -15,6 +15,7 @@ mod stacks;
 mod world;
 mod following;
 mod arrivals;
+mod launched;
 mod tally;
 mod stock;
 mod supplies;

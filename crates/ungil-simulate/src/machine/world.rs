@@ -5,6 +5,7 @@ use super::arrivals::Arrivals;
 use super::behind::Behind;
 use super::events::Events;
 use super::following::Following;
+use super::launched::Launched;
 use super::pools::Pools;
 use super::processors::Processors;
 use super::requests::answered_after_ns;
@@ -81,6 +82,7 @@ pub(super) struct World {
     pub(super) events: RefCell<Events>,
     pub(super) following: RefCell<Following>,
     pub(super) arrivals: RefCell<Arrivals>,
+    pub(super) launched: RefCell<Launched>,
     pub(super) supplies: RefCell<Supplies>,
     pub(super) pools: RefCell<Pools>,
     successors: Vec<Option<Next>>,
@@ -150,6 +152,7 @@ impl World {
             events: RefCell::new(events),
             following: RefCell::new(Following::new(threads.len())),
             arrivals: RefCell::new(Arrivals::new(threads.len())),
+            launched: RefCell::new(Launched::new(threads.len())),
             supplies: RefCell::new(Supplies::new(threads)),
             pools: RefCell::new(pools),
             successors: threads.iter().map(|thread| thread.successor).collect(),
@@ -338,8 +341,23 @@ impl World {
         self.supplies.borrow_mut().began(number, now_ns, &mut events);
     }
 
+    /// Whether thread `number` waits until all that it has started have ended. Who waits for it would
+    /// wait for ever.
+    pub(super) fn has_to_wait_for_ends(&self, number: usize) -> bool {
+        !self.following.borrow().is_waited_for(number)
+            && self.launched.borrow_mut().has_to_wait(number)
+    }
+
+    /// A thread waits for a use of thread `number`.
+    pub(super) fn is_waited_for(&self, number: usize) {
+        if self.launched.borrow_mut().is_waited_for(number) {
+            self.after(number, 0);
+        }
+    }
+
     /// Thread `number` is started, and begins in `ns`, or at its end if it lives still.
-    pub(super) fn launches(&self, number: usize, ns: u64) {
+    pub(super) fn launches(&self, number: usize, by: usize, ns: u64) {
+        self.launched.borrow_mut().begins(number, by);
         let at_ns = self.now_ns.get().saturating_add(ns);
         self.following.borrow_mut().begins(number);
         self.arrivals.borrow_mut().plan(number, at_ns, &mut self.events.borrow_mut());
@@ -381,6 +399,9 @@ impl World {
         self.arrivals.borrow_mut().ended(number, now_ns, &mut events);
         self.supplies.borrow_mut().ended(number, now_ns, &mut events);
         drop(events);
+        if let Some(by) = self.launched.borrow_mut().ended(number) {
+            self.after(by, 0);
+        }
         self.is_followed(number, false);
     }
 

@@ -11,8 +11,8 @@ pub(crate) use work::Work;
 
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, Follows, Launch, Link, OWN_NS, Races, Start, Starter, Switches,
-    Thread, Unanswered, Way,
+    Burst, Consumer, Demand, Launch, Link, OWN_NS, Races, Start, Starter, Switches, Thread,
+    Unanswered, Way,
 };
 use crate::lengths::scaled;
 use crate::rules::{Change, Gil, Rules};
@@ -58,8 +58,6 @@ pub(crate) struct Planned {
     leaders: Arc<[Option<Leader>]>,
     /// A copy of a thread waits for nobody: there is no copy of what it waited for.
     is_copy: bool,
-    /// Whether it waits for those that it is seen to follow.
-    waits_for_others: bool,
     pub(crate) level: Level,
     pub(crate) answers: Arc<Delays>,
     pub(crate) races: Arc<Races>,
@@ -107,9 +105,10 @@ pub(crate) enum Waits {
     Until(Until),
     /// For something to arrive.
     Arrival,
-    /// It starts that thread, or one for what has arrived, and waits until it runs. If nothing has
-    /// arrived, or a job is only handed on, it sleeps for so long, or until something arrives.
-    Start { whom: Option<usize>, start: Start, sleeps_ns: Option<u64> },
+    /// It starts that thread, or one for what has arrived, and waits until it runs; perhaps only after
+    /// all that it has started before have ended. If nothing has arrived, or a job is only handed on, it
+    /// sleeps for so long, or until something arrives.
+    Start { whom: Option<usize>, start: Start, after_all: bool, sleeps_ns: Option<u64> },
 }
 
 /// Where a thread is in what it does.
@@ -174,6 +173,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
         let level = rules.levels.iter().find(|(of, _)| *of == source).map(|(_, level)| *level);
         let again = again(thread, demand.lasts_ns, work, rules);
         let switches = Arc::new(thread.switches.clone());
+        let bursts = thread.bursts_in(way);
         // Copies that did the same at the same time would all want the GIL at once. But one whose work
         // is not what it does over and over has to do all of it, from its beginning.
         let apart = again.as_ref().filter(|again| times > 1 && again.is_its_work(&thread.bursts));
@@ -194,7 +194,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
                     .then_some(thread.bursts.len()),
                 lives_on: None,
                 works_in: None,
-                bursts: thread.bursts.clone(),
+                bursts: bursts.clone(),
                 unanswered: thread.unanswered.clone(),
                 first,
                 again: again.clone(),
@@ -204,8 +204,6 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
                 is_slowed: rules.gil != Gil::Free,
                 leaders: [].into(),
                 is_copy: copy > 0,
-                waits_for_others: copy == 0
-                    && (thread.follows != Follows::ForLong || way == Way::ForLong),
                 level: level.unwrap_or_default(),
                 answers: thread.answers.clone(),
                 races: thread.races.clone(),
@@ -213,10 +211,9 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
             });
         }
     }
-    let pools = if way == Way::InPools { &demand.pools[..] } else { &[] };
-    order::tell(&mut all, demand, rules, pools);
+    order::tell(&mut all, demand, rules, way);
     queue::tell(&mut all, demand);
-    work::tell(&mut all, pools, rules.once);
+    work::tell(&mut all, demand.pools_in(way), rules.once);
     all
 }
 
@@ -289,17 +286,22 @@ impl Planned {
     fn waits(&self, burst: &Burst, place: Place, sleeps_ns: u64) -> Waits {
         let launch = self.launches.binary_search_by_key(&place.burst, |it| it.burst as usize);
         if let Ok(launch) = launch {
-            let Launch { thread, start, .. } = self.launches[launch];
-            return Waits::Start { whom: Some(thread), start, sleeps_ns: Some(sleeps_ns) };
+            let Launch { thread, start, after_all, .. } = self.launches[launch];
+            return Waits::Start {
+                whom: Some(thread),
+                start,
+                after_all,
+                sleeps_ns: Some(sleeps_ns),
+            };
         }
         let Some(starter) = &self.starter else {
-            let after = burst.after.filter(|_| self.waits_for_others);
+            let after = burst.after.filter(|_| !self.is_copy);
             let until = after.and_then(|link| self.until(link, place.round));
             return until.map_or(Waits::For(sleeps_ns), Waits::Until);
         };
         if let Some(start) = starter.start(place.burst) {
             let sleeps_ns = (!starter.waits_after(place.burst)).then_some(sleeps_ns);
-            return Waits::Start { whom: None, start, sleeps_ns };
+            return Waits::Start { whom: None, start, after_all: false, sleeps_ns };
         }
         // It waits for no other thread: one that it is seen to follow may be one that it starts.
         match place.waits_as_after {

@@ -1,7 +1,7 @@
 //! The order of threads in a simulation: who begins after whom, and who waits for whom.
 
 use super::{Again, Planned};
-use crate::demand::{Demand, Follows, Launch, Link, Pool};
+use crate::demand::{Demand, Launch, Link, Way};
 use crate::rules::Rules;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -49,13 +49,13 @@ pub(super) struct Leader {
 }
 
 /// Tells the threads that are planned for whom they wait, and who begins when.
-pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, pools: &[Arc<Pool>]) {
+pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, way: Way) {
     // What these do has no order of its own.
+    let pools = demand.pools_in(way);
     let in_pools: HashSet<_> = pools.iter().flat_map(|it| &it.workers).map(|it| it.place).collect();
     let mut leaders = vec![None; demand.threads.len()];
     for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
-        let follows = demand.threads[thread.source].follows != Follows::Nobody
-            && thread.waits_for_others
+        let follows = demand.threads[thread.source].waits_for_others(way)
             && !in_pools.contains(&thread.source);
         let in_a_life = thread.in_a_life;
         leaders[thread.source] =

@@ -14,7 +14,12 @@ const WORK_NS: u64 = MS;
 fn batches() -> Demand {
     let main: Vec<_> = (0..BATCHES).map(|_| burst(2 * MS, 3 * MS)).collect();
     let start = Start { begins_ns: 20 * US, goes_on_ns: 3 * MS };
-    let launches = (0..BATCHES).map(|burst| Launch { burst, thread: 1 + burst as usize, start });
+    let launches = (0..BATCHES).map(|burst| Launch {
+        burst,
+        thread: 1 + burst as usize,
+        start,
+        after_all: false,
+    });
     let mut threads = vec![Thread { launches: launches.collect(), ..thread(0, &main) }];
     threads.extend((0..BATCHES).map(|batch| Thread {
         is_launched: true,
@@ -56,6 +61,34 @@ fn it_begins_as_in_the_recording_if_the_one_that_started_it_is_left_out() {
     let figures = predicted(&batches(), rules);
     let held_s: f64 = figures.threads.iter().map(|thread| thread.held_s).sum();
     assert!((held_s * 1e3 - f64::from(BATCHES)).abs() < 0.1, "{held_s}");
+}
+
+/// The same, where the first one starts no thread before all others have ended.
+fn one_after_the_other() -> Demand {
+    let mut demand = batches();
+    let launches = demand.threads[0].launches.iter().map(|it| Launch { after_all: true, ..*it });
+    demand.threads[0].launches = launches.collect();
+    demand
+}
+
+#[test]
+fn who_starts_threads_after_the_end_of_others_waits_for_that() {
+    let slow = (1..=BATCHES as usize).map(|thread| (thread, Change::Work(10.0)));
+    let rules = Rules { changes: slow.collect(), ..Rules::of(Gil::Free) };
+    // In 80 times 5 ms, and 40 times 10 ms.
+    assert_eq!(begun(&predicted(&batches(), rules.clone())), 80);
+    assert_eq!(begun(&predicted(&one_after_the_other(), rules)), 40);
+}
+
+#[test]
+fn who_starts_threads_does_not_wait_for_the_end_of_one_that_waits_for_it() {
+    let mut demand = one_after_the_other();
+    let after = Link { thread: 0, burst: 0, turn: 2, awake: false, after_ns: 10_000, posted: true };
+    for thread in &mut demand.threads[1..] {
+        let waits = crate::Burst { after: Some(after), ..burst(US, 8 * MS) };
+        thread.bursts = [waits, burst(US, 0)].into();
+    }
+    assert!(begun(&predicted(&demand, stock())) > 100);
 }
 
 #[test]

@@ -97,10 +97,12 @@ fn some_server(place: usize) -> impl Strategy<Value = Vec<Thread>> {
 
 /// A thread at this place that starts others, one after each of its uses.
 fn some_launcher(place: usize) -> impl Strategy<Value = Vec<Thread>> {
-    prop::collection::vec((some_burst(), some_thread()), 1..8).prop_map(move |batches| {
+    let batches = prop::collection::vec((some_burst(), some_thread()), 1..8);
+    (batches, any::<bool>()).prop_map(move |(batches, after_all)| {
         let start = Start { begins_ns: 20 * US, goes_on_ns: 30 * US };
         let launches = (0..).zip(place + 1..).take(batches.len());
-        let launches = launches.map(|(burst, thread)| Launch { burst, thread, start }).collect();
+        let launches = launches.map(|(burst, thread)| Launch { burst, thread, start, after_all });
+        let launches = launches.collect();
         let (bursts, others): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
         let ends = |thread| Thread { is_launched: true, steady: Steady::default(), ..thread };
         let starts = Thread { launches, ..thread(0, &bursts) };

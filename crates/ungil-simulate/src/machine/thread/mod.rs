@@ -134,11 +134,14 @@ impl<'a> Here<'a> {
     /// Starts a thread, if that is what it is to do, and has somebody to start: what it waits for
     /// then.
     fn with_started(&self, waits: Waits) -> Waits {
-        let Waits::Start { whom, start, sleeps_ns } = waits else { return waits };
+        let Waits::Start { whom, start, after_all, sleeps_ns } = waits else { return waits };
         let instead = sleeps_ns.map_or(Waits::Arrival, Waits::For);
         let world = self.world;
         let thread = if let Some(thread) = whom {
-            world.launches(thread, start.begins_ns);
+            if after_all && world.has_to_wait_for_ends(self.number) {
+                self.block(None);
+            }
+            world.launches(thread, self.number, start.begins_ns);
             thread
         } else {
             let Some(thread) = world.arrivals.borrow_mut().starts(self.number) else {
@@ -159,10 +162,10 @@ impl<'a> Here<'a> {
     fn wait_for(&self, until: Until, number: usize) {
         let now_ns = self.now_ns();
         let at_ns = self.world.following.borrow_mut().wait(self.number, until, number, now_ns);
-        match at_ns {
-            Some(at_ns) => self.block(Some(at_ns - now_ns)),
-            None => self.block(None),
+        if at_ns.is_none() {
+            self.world.is_waited_for(until.thread);
         }
+        self.block(at_ns.map(|at_ns| at_ns - now_ns));
         self.woken_by.set(until.posted.then_some(until.thread));
     }
 
