@@ -67,7 +67,7 @@ RESOLUTION_US = 100.0
 """What two wake-ups of a thread take."""
 LEAST_ROUNDS = 2
 """So many rounds have no median of others."""
-WIDTH = 165
+WIDTH = 175
 
 Figures = dict[str, Any]
 
@@ -240,11 +240,12 @@ def print_tables(rounds: dict[str, list[dict[str, Any]]], options: argparse.Name
                     f"{ratio:.2f}{'' if is_good else ' !' if is_fair else ' !!'}",
                     f"{inside} of {len(found)}",
                 ]
-            for of, unit in (("mean", 1e3), ("calls", 1)):
-                real, predicted = medians(found, variant, of)
-                ratio = predicted / max(real, LEAST_US)
+            for of in ("mean", "calls"):
+                both = medians(found, variant, of)
+                ratio = both[1] / max(both[0], LEAST_US)
                 good[of] += is_close(ratio)
-                cells += [f"{real / unit:,.3g}", f"{predicted / unit:,.3g}", f"{ratio:.2f}"]
+                cells += [f"{it:,.0f}" if of == "calls" else f"{it / 1e3:.3g}" for it in both]
+                cells.append(f"{ratio:.2f}")
             table.add_row(*cells)
             rows += 1
     console.print(table)
