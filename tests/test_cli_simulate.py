@@ -214,7 +214,10 @@ def test_rules_with_a_long_name_are_named_whole(trace: Path) -> None:
     assert " ".join(words) == "fair 5 ms, 2 cores, without 1 thread, once"
 
 
-def test_blocking_calls_a_second_are_told_and_where_the_simulation_misses_them(trace: Path) -> None:
+def test_blocking_calls_a_second_are_told_and_where_the_simulation_misses_them(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     (answer,) = predictions(trace, "--policy", "interactive")
 
     def shown(reproduced: int) -> str:

@@ -41,8 +41,8 @@ def test_who_keeps_the_gil_is_blamed_for_the_wait_of_who_wants_it(
     (process,) = shown(ungil, pid, "--interval", "2")
     threads = by_name(process)
     taker, victim = threads["taker"], threads["victim"]
-    # 200 ms of hold, then a pause that is 50 ms long, or longer on a busy machine. That may also keep
-    # the victim from running while it has the GIL.
+    # 200 ms of hold, then a pause that is 50 ms long, or longer on a busy machine. The victim may
+    # not run there while it has the GIL, either.
     assert taker["held"] > 2 * victim["held"]
     assert victim["waited"] > 2 * taker["waited"]
     assert victim["worst_wait_s"] > 0.1

@@ -22,8 +22,8 @@ NAME_WIDTH = 28
 RULES_WIDTH = 16
 """What the names of rules get at least, a third of the screen otherwise; then they are folded."""
 FAR = 1.25
-"""A simulation that uses the GIL for so much longer than the recording, or shorter, or that has so many
-more or fewer blocking calls, says so."""
+"""Where the simulation and the recording use the GIL for times that differ by such a factor, it says
+so, and where their blocking calls do."""
 
 
 @dataclass(frozen=True)
