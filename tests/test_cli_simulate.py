@@ -218,7 +218,7 @@ def test_blocking_calls_a_second_are_told_and_where_the_simulation_misses_them(
     trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    (answer,) = predictions(trace, "--policy", "interactive")
+    answer: Any = predictions(trace, "--policy", "interactive")[0]
 
     def shown(reproduced: int) -> str:
         answer["recorded"]["duration_s"] = answer["reproduced"]["duration_s"] = 2.0

@@ -22,8 +22,7 @@ NAME_WIDTH = 28
 RULES_WIDTH = 16
 """What the names of rules get at least, a third of the screen otherwise; then they are folded."""
 FAR = 1.25
-"""Where the simulation and the recording use the GIL for times that differ by such a factor, it says
-so, and where their blocking calls do."""
+"""If the simulation misses the use of the GIL or the blocking calls by so much, it says so."""
 
 
 @dataclass(frozen=True)
