@@ -65,8 +65,8 @@ fn wait_for_ends(threads: &mut [Thread], times: &[Times], launcher: usize) {
             *after_all = true;
             waits.extend(wait_for_end(threads, times, launcher, place));
         }
-        let ends_ns = its.let_go_ns(&threads[*thread], threads[*thread].bursts.len() - 1);
-        last = last.max(Some((ends_ns, *thread)));
+        let last_use = threads[*thread].bursts.len().saturating_sub(1);
+        last = last.max(Some((its.let_go_ns(&threads[*thread], last_use), *thread)));
     }
     if waits.len() * 2 <= all.iter().filter(|it| it.after_all).count() {
         return;
@@ -88,7 +88,7 @@ fn wait_for_end(
     place: usize,
 ) -> Option<(usize, Link)> {
     let (thread, its) = (&threads[place], &times[place]);
-    let last = thread.bursts.len() - 1;
+    let last = thread.bursts.len().checked_sub(1)?;
     let (began_ns, ended_ns) = (*its.began_at_ns.get(last)?, its.let_go_ns(thread, last));
     let back = times[waiter].wanted_at_ns.partition_point(|at_ns| *at_ns < began_ns);
     let back_ns = *times[waiter].wanted_at_ns.get(back)?;
