@@ -59,11 +59,11 @@ fn wait_for_ends(threads: &mut [Thread], times: &[Times], launcher: usize) {
     let mut last: Option<(u64, usize)> = None;
     for Launch { thread, after_all, .. } in &mut all {
         let its = &times[*thread];
-        if let Some((ended_ns, place)) = last
-            && its.wanted_at_ns.first().is_some_and(|begins_ns| ended_ns < *begins_ns)
+        if let Some(end) = last
+            && its.wanted_at_ns.first().is_some_and(|begins_ns| end.0 < *begins_ns)
         {
             *after_all = true;
-            waits.extend(wait_for_end(threads, times, launcher, place));
+            waits.extend(wait_for_end(threads, times, launcher, end));
         }
         let last_use = threads[*thread].bursts.len().saturating_sub(1);
         last = last.max(Some((its.let_go_ns(&threads[*thread], last_use), *thread)));
@@ -80,16 +80,17 @@ fn wait_for_ends(threads: &mut [Thread], times: &[Times], launcher: usize) {
     threads[launcher].follows = Follows::Often;
 }
 
-/// After which of its uses a thread waited for the end of another, if it did.
+/// After which of its uses a thread waited for the end of another (when, and the place of that one), if
+/// it did.
 fn wait_for_end(
     threads: &[Thread],
     times: &[Times],
     waiter: usize,
-    place: usize,
+    (ended_ns, place): (u64, usize),
 ) -> Option<(usize, Link)> {
     let (thread, its) = (&threads[place], &times[place]);
     let last = thread.bursts.len().checked_sub(1)?;
-    let (began_ns, ended_ns) = (*its.began_at_ns.get(last)?, its.let_go_ns(thread, last));
+    let began_ns = *its.began_at_ns.get(last)?;
     let back = times[waiter].wanted_at_ns.partition_point(|at_ns| *at_ns < began_ns);
     let back_ns = *times[waiter].wanted_at_ns.get(back)?;
     let burst = back.checked_sub(1)?;

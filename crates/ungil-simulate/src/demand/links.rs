@@ -167,9 +167,14 @@ impl Evidence {
         self.by_chance += weight * by_chance;
     }
 
-    /// Which part of what chance does not explain they do.
+    /// What chance does not explain.
+    fn open(&self) -> f64 {
+        self.times - self.by_chance
+    }
+
+    /// Which part of that they explain.
     fn explained(&self) -> f64 {
-        self.beyond_chance() / (self.times - self.by_chance)
+        self.beyond_chance() / self.open()
     }
 
     /// How many more follow than by chance.
@@ -184,10 +189,10 @@ impl Evidence {
 
     /// Whether they explain so much of what chance does not.
     pub(super) fn explains(&self, part: f64) -> bool {
-        let open = self.times - self.by_chance;
+        let open = self.open();
         self.follows >= LEAST_TIMES
             && open >= (LEAST_TIMES / 2.0).max(OPEN * self.times)
-            && self.follows - self.by_chance >= part * open
+            && self.beyond_chance() >= part * open
     }
 }
 

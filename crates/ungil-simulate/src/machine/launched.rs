@@ -30,8 +30,8 @@ impl Launched {
         self.waits[by]
     }
 
-    /// A thread waits for thread `by`: whether that one need not wait any longer.
-    pub(super) fn is_waited_for(&mut self, by: usize) -> bool {
+    /// Thread `by` need not wait any longer: whether it did.
+    pub(super) fn need_not_wait(&mut self, by: usize) -> bool {
         std::mem::take(&mut self.waits[by])
     }
 
@@ -39,7 +39,7 @@ impl Launched {
     pub(super) fn ended(&mut self, number: usize) -> Option<usize> {
         let by = self.by[number].take()?;
         self.living[by] -= 1;
-        (self.living[by] == 0 && self.is_waited_for(by)).then_some(by)
+        (self.living[by] == 0 && self.need_not_wait(by)).then_some(by)
     }
 }
 
@@ -66,8 +66,8 @@ mod tests {
         let mut launched = Launched::new(2);
         launched.begins(1, 0);
         assert!(launched.has_to_wait(0));
-        assert!(launched.is_waited_for(0));
-        assert!(!launched.is_waited_for(0));
+        assert!(launched.need_not_wait(0));
+        assert!(!launched.need_not_wait(0));
         assert_eq!(launched.ended(1), None);
     }
 

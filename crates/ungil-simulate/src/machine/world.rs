@@ -348,9 +348,9 @@ impl World {
             && self.launched.borrow_mut().has_to_wait(number)
     }
 
-    /// A thread waits for a use of thread `number`.
-    pub(super) fn is_waited_for(&self, number: usize) {
-        if self.launched.borrow_mut().is_waited_for(number) {
+    /// Thread `number` does not wait for that any longer: a thread waits for a use of it.
+    pub(super) fn need_not_wait_for_ends(&self, number: usize) {
+        if self.launched.borrow_mut().need_not_wait(number) {
             self.after(number, 0);
         }
     }

@@ -217,6 +217,10 @@ def _before_and_after(
     ]
 
 
+def _is_far(one: float, other: float) -> bool:
+    return max(one, other) > FAR * min(one, other)
+
+
 def _worth(answer: Answer) -> str:
     """How well the simulation tells what was recorded."""
     recorded, reproduced = answer["recorded"]["waits"], answer["reproduced"]["waits"]
@@ -225,10 +229,10 @@ def _worth(answer: Answer) -> str:
         return "No thread waited for this GIL in the recording: other rules have nothing to gain."
     uses, used = (answer[which]["held_share"] for which in ("reproduced", "recorded"))
     also = ""
-    if max(uses, used) > FAR * min(uses, used):
+    if _is_far(uses, used):
         also = f" It uses the GIL for {share(uses, 1)} of the time (recorded {share(used, 1)})."
     calls, called = (_calls(answer[which]) for which in ("reproduced", "recorded"))
-    if max(calls, called) > FAR * min(calls, called):
+    if _is_far(calls, called):
         also += f" It has {digits(calls)} blocking calls a second (recorded {digits(called)})."
     return (
         f"For {under}, as recorded, the simulation gives waits of p50 "

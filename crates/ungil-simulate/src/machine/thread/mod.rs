@@ -163,7 +163,7 @@ impl<'a> Here<'a> {
         let now_ns = self.now_ns();
         let at_ns = self.world.following.borrow_mut().wait(self.number, until, number, now_ns);
         if at_ns.is_none() {
-            self.world.is_waited_for(until.thread);
+            self.world.need_not_wait_for_ends(until.thread);
         }
         self.block(at_ns.map(|at_ns| at_ns - now_ns));
         self.woken_by.set(until.posted.then_some(until.thread));
