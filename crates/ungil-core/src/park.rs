@@ -1,5 +1,5 @@
-//! A thread that sleeps in a free-threaded interpreter: what it waits for, in 16 bytes, and what
-//! ended that, in 16 more.
+//! A thread that sleeps for a lock, or in a free-threaded interpreter for anything: what it waits
+//! for, in 16 bytes, and what ended that, in 16 more.
 //!
 //! They lie in the rings between the events of GILs ([`crate::event`]), from which their kind tells
 //! them. They have no order of their own: a park concerns its thread and the one that woke it.
@@ -20,12 +20,21 @@ pub enum Cause {
     Stopping = 5,
     /// Something that is to happen: a thread's end, an item in a queue.
     Event = 6,
+    /// A lock of the program in an interpreter that has its GIL: the thread let go of that before.
+    OffGil = 7,
 }
 
 impl Cause {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Object, Self::Lock, Self::Internal, Self::Pause, Self::Stopping, Self::Event];
+    pub const ALL: [Self; 7] = [
+        Self::Object,
+        Self::Lock,
+        Self::Internal,
+        Self::Pause,
+        Self::Stopping,
+        Self::Event,
+        Self::OffGil,
+    ];
 
     /// The cause with this number, if there is one.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -41,6 +50,7 @@ impl Cause {
             Self::Pause => "pause",
             Self::Stopping => "stopping",
             Self::Event => "event",
+            Self::OffGil => "lock off the GIL",
         }
     }
 
@@ -187,7 +197,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_entry_survives_its_words(
-            at_ticks: u64, cause in 0usize..6, ending in 0usize..3, of: u8, stack in 0..STACK_NUMBERS,
+            at_ticks: u64, cause in 0usize..7, ending in 0usize..3, of: u8, stack in 0..STACK_NUMBERS,
             lock: u32, waker in 0u32..1 << TID_BITS, begins: bool,
         ) {
             let entry = if begins {

@@ -43,17 +43,11 @@ static HANDOFF_CALLS: [(&CStr, Replacement); 3] = [
     (c"pthread_mutex_lock", Replacement(handoff::lock as *const c_void)),
     (c"pthread_cond_wait", Replacement(handoff::wait as *const c_void)),
 ];
-/// The same for what its other locks are made of, as far as it makes these calls.
-static LOCK_CALLS: [(&CStr, Replacement); 5] = [
-    (c"sem_post", Replacement(lock::post as *const c_void)),
-    (c"sem_trywait", Replacement(lock::try_wait as *const c_void)),
-    (c"sem_wait", Replacement(lock::wait as *const c_void)),
-    (c"sem_timedwait", Replacement(lock::timed_wait as *const c_void)),
-    (c"sem_clockwait", Replacement(lock::clock_wait as *const c_void)),
-];
-/// What threads of a free-threaded build park with. Those that it does not make are left out.
-static PARK_CALLS: [(&CStr, Replacement); 5] = [
-    (c"sched_yield", Replacement(park::yields as *const c_void)),
+/// The same for what its other locks are made of, beside the calls below.
+static LOCK_CALLS: [(&CStr, Replacement); 1] =
+    [(c"sem_trywait", Replacement(lock::try_wait as *const c_void))];
+/// What threads wait for locks with. Those that it does not make are left out.
+static PARK_CALLS: [(&CStr, Replacement); 4] = [
     (c"sem_post", Replacement(park::post as *const c_void)),
     (c"sem_wait", Replacement(park::wait as *const c_void)),
     (c"sem_timedwait", Replacement(park::timed_wait as *const c_void)),
@@ -143,15 +137,14 @@ impl Interpreter {
         self.redirect_exit();
         self.image.redirect(c"pthread_cond_destroy", cond::destroy as *const c_void);
         self.image.redirect(c"clock_nanosleep", cond::nanosleep as *const c_void);
-        let parks: &[_] = if free_threaded::is_build() { &PARK_CALLS } else { &[] };
-        let is_parking = |name: &CStr| parks.iter().any(|&(it, _)| it == name);
+        if free_threaded::is_build() {
+            // A thread looks whether a lock is free, before it parks.
+            self.image.redirect(c"sched_yield", park::yields as *const c_void);
+        }
         for &(name, replacement) in self.handoff_calls().iter().chain(self.lock_calls()) {
-            if is_parking(name) {
-                continue; // These do the same, too.
-            }
             self.image.redirect_later(name, replacement.0, &handoff::CALLS);
         }
-        for &(name, replacement) in self.calls().iter().chain(parks) {
+        for &(name, replacement) in self.calls().iter().chain(self.park_calls()) {
             self.image.redirect(name, replacement.0);
         }
     }
@@ -243,6 +236,14 @@ impl Interpreter {
     fn lock_calls(&self) -> &'static [(&'static CStr, Replacement)] {
         match self.make {
             Make::Conditions { .. } => &LOCK_CALLS,
+            Make::Semaphore | Make::PyPy | Make::Unknown => &[],
+        }
+    }
+
+    /// What shows threads that wait for locks, with a policy or without.
+    fn park_calls(&self) -> &'static [(&'static CStr, Replacement)] {
+        match self.make {
+            Make::Conditions { .. } => &PARK_CALLS,
             Make::Semaphore | Make::PyPy | Make::Unknown => &[],
         }
     }

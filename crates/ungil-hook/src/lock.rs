@@ -4,9 +4,10 @@
 //! `Python/parking_lot.c`, whose waiters sleep on a semaphore each): whoever lets go of one calls
 //! `sem_post`, and a thread that waits for one calls `sem_wait` or one of its kind without the GIL.
 //! A thread that was woken like that is in no greater hurry than the one that woke it
-//! ([`ungil_core::schedule::Waker`]). As with [`crate::handoff`], the calls lead here only once there
-//! has been a policy.
+//! ([`ungil_core::schedule::Waker`]). As with [`crate::handoff`], that is noted only once there has
+//! been a policy. The calls come from [`crate::park`], which has another use for them.
 
+use crate::handoff;
 use crate::next::Next;
 use crate::own::Own;
 use crate::places::{PLACES, place_of};
@@ -91,13 +92,15 @@ pub fn find_clock_wait() {
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
-    Own::with(|own| {
-        let was_own = own.taken.pop(sem as usize);
-        let place = place_of(&TABLE, sem);
-        if place.waiting.load(Relaxed) != 0 {
-            note(own, sem, place, was_own);
-        }
-    });
+    if handoff::is_seen() {
+        Own::with(|own| {
+            let was_own = own.taken.pop(sem as usize);
+            let place = place_of(&TABLE, sem);
+            if place.waiting.load(Relaxed) != 0 {
+                note(own, sem, place, was_own);
+            }
+        });
+    }
     // SAFETY: the caller's own argument, unchanged.
     unsafe { libc::sem_post(sem) }
 }
@@ -161,6 +164,9 @@ fn note(own: &Own, sem: *mut sem_t, place: &Place, was_own: bool) {
 
 /// Waits for `sem` by `wait`, whose result it returns, and notes who ended the wait.
 fn waiting(sem: *mut sem_t, wait: impl FnOnce() -> c_int) -> c_int {
+    if !handoff::is_seen() {
+        return wait();
+    }
     let place = place_of(&TABLE, sem);
     place.waiting.fetch_add(1, Relaxed);
     // A thread that waits for what it has taken waits for a signal.

@@ -1,7 +1,14 @@
-//! The parks of a free-threaded interpreter (3.13 and later) whose GIL is off: a thread that cannot
-//! go on sleeps on a semaphore, and another one posts it.
+//! Threads that sleep on a semaphore until another one posts it.
 //!
-//! `_PyParkingLot_Park` (`Python/parking_lot.c`) keeps what it waits for on its own stack:
+//! # With a GIL
+//! A thread that wants a lock which another one has lets go of the GIL and sleeps on the semaphore
+//! that the lock is (`Python/thread_pthread.h`), or that it parks with (`threading.Lock` of 3.14). Who
+//! lets go of the lock posts that, whether it belongs to a mutex, a condition or a queue. So a trace
+//! tells who was waited for.
+//!
+//! # Without one
+//! A thread of a free-threaded interpreter (3.13 and later) whose GIL is off parks for whatever keeps
+//! it from going on. `_PyParkingLot_Park` (`Python/parking_lot.c`) keeps what it waits for on its own stack:
 //! ```text
 //! struct wait_entry { void *park_arg; uintptr_t addr; _PySemaphore sema; ... };
 //! ```
@@ -17,6 +24,7 @@
 //! A thread that wants a lock looks at it 40 times before it parks, and yields the processor in
 //! between. On a busy machine that takes milliseconds, so they count for the park that follows.
 //!
+//! # Who posted
 //! Whoever posts a semaphore leaves its thread id in a table, by the address of the semaphore, before
 //! the sleeper can go on; the sleeper takes it from there. If it sees that somebody sleeps it leaves
 //! its Python stack, too ([`crate::stacks`]).
@@ -110,15 +118,24 @@ fn offsets_in(runtime: &Range<usize>) -> Option<DebugOffsets> {
     DebugOffsets::of(words)
 }
 
+/// Whether sleeps are told: not as long as a free-threaded build has its GIL, because nothing of the
+/// trace would tell them from those without.
+#[inline]
+fn are_told() -> bool {
+    !free_threaded::is_build() || free_threaded::parks()
+}
+
 /// Stands in for `sem_post`.
 ///
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
-    if free_threaded::parks()
+    let is_slept_on = || place_of(&SLEPT_ON, sem).load(Relaxed) == sem as usize;
+    // Most locks that are let go of nobody else wants, and with a GIL nobody can come meanwhile.
+    if (free_threaded::parks() || is_slept_on())
         && let Some(thread) = thread::current()
     {
-        if place_of(&SLEPT_ON, sem).load(Relaxed) == sem as usize {
+        if is_slept_on() {
             let stack = keeping_errno(stacks::number);
             place_of(&POSTED_IN, sem).store(posted(sem, stack.into()), Release);
         }
@@ -181,7 +198,7 @@ pub unsafe extern "C" fn yields() -> c_int {
 /// Lets the thread sleep by `wait`, whose result it returns, and notes that.
 #[inline]
 fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_int {
-    if !free_threaded::parks() {
+    if !are_told() {
         return wait();
     }
     keeping_errno(|| began(sem, is_timed));
@@ -219,8 +236,12 @@ fn ended(sem: *mut sem_t, result: c_int) {
         } else {
             ParkEntry::Ended { at_ticks, ending: Ending::Alone, waker: 0, stack: 0 }
         };
-        let slept_on = place_of(&SLEPT_ON, sem);
-        let _ = slept_on.compare_exchange(sem as usize, 0, Relaxed, Relaxed);
+        // With a GIL, posting where somebody has slept before costs no more than elsewhere, and others
+        // may still sleep there.
+        if free_threaded::is_build() {
+            let slept_on = place_of(&SLEPT_ON, sem);
+            let _ = slept_on.compare_exchange(sem as usize, 0, Relaxed, Relaxed);
+        }
         thread.parks(entry);
     }
 }
@@ -228,16 +249,20 @@ fn ended(sem: *mut sem_t, result: c_int) {
 /// What a thread waits for that sleeps on the semaphore at `sem`: why, the type of the object if it
 /// is known, and the address of what is waited for.
 fn waited_for(sem: usize, is_timed: bool) -> (Cause, u8, usize) {
+    let has_gil = !free_threaded::is_build();
     let frame = &raw const sem as usize;
     if !(frame..frame + STACK_BYTES).contains(&sem) {
-        return (Cause::Lock, 0, sem);
+        return (if has_gil { Cause::OffGil } else { Cause::Lock }, 0, sem);
     }
     let words = (sem - 16) as *const [usize; 2];
     // SAFETY: the semaphore lies in the frame of a caller of this thread, and so do the two words
     // below it, above the frames of this library.
     let [argument, address] = unsafe { words.read_unaligned() };
     if address == 0 {
-        return (Cause::Internal, 0, 0);
+        return (if has_gil { Cause::OffGil } else { Cause::Internal }, 0, 0);
+    }
+    if has_gil {
+        return (Cause::OffGil, 0, address);
     }
     if argument != 0 {
         let (cause, of) = objects::holder_of_lock(address);

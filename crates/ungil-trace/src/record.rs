@@ -70,7 +70,8 @@ pub enum Record {
         /// What, when, which GIL.
         event: Event,
     },
-    /// A thread of a free-threaded interpreter slept, because it could not go on.
+    /// A thread slept for a lock, or, in a free-threaded interpreter, because it could not go on. Told
+    /// before the events of a GIL that follow from it.
     Parked {
         /// Which.
         thread: ThreadId,
@@ -241,7 +242,7 @@ pub enum Doing {
 /// What a pause of the world is of while garbage is being collected.
 pub const COLLECTED: &str = "collection";
 
-/// A sleep of a thread of a free-threaded interpreter. It is told when it is over.
+/// A sleep of a thread for a lock, or in a free-threaded interpreter. It is told when it is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Park {
     /// When it began.

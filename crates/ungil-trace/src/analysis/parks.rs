@@ -1,4 +1,4 @@
-//! What the threads of a free-threaded interpreter waited for, and who woke them.
+//! What threads waited for in locks, or in a free-threaded interpreter for anything, and who woke them.
 //!
 //! * Every park counts for its thread, by its cause, with percentiles.
 //! * What a thread waited at one lock is summed with whoever woke it.
@@ -9,7 +9,7 @@ use super::length::{Lengths, Sum, seconds};
 use super::park_stacks::{InStacks, ParkStacks};
 use crate::record::{COLLECTED, Park, ThreadId};
 use crate::report::{ParkedAt, ParkedBy, ParkedThread, ParksReport, Waker, WorldPauses};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use ungil_core::park::Cause;
 
 /// Threads that are told apart, and locks with the threads that waited for them; what is beyond is
@@ -176,7 +176,7 @@ impl Parks {
     fn idleness(&self, wait: &Wait) -> u8 {
         match wait.cause {
             Cause::Event => 2,
-            Cause::Lock => u8::from(!self.is_shared(wait)),
+            Cause::Lock | Cause::OffGil => u8::from(!self.is_shared(wait)),
             _ => 0,
         }
     }
@@ -184,6 +184,18 @@ impl Parks {
     /// Whether two threads were ever parked for that lock at once.
     fn is_shared(&self, wait: &Wait) -> bool {
         self.locks.get(&(wait.cause, wait.lock)).is_some_and(|it| it.together)
+    }
+
+    /// The locks for which some thread waited that also ended waits of others for them. If no two ever
+    /// waited at once, a lock may be several, one after the other at one address.
+    fn mutual(&self) -> HashSet<(Cause, u32)> {
+        let waits = self.waits.iter().filter(|(wait, _)| wait.lock != 0);
+        let wakers = waits.flat_map(|(wait, waits)| {
+            let others = waits.wakers.iter().filter_map(|wakes| wakes.waker);
+            others.filter(|waker| *waker != wait.thread).map(|waker| Wait { thread: waker, ..*wait })
+        });
+        let waited = wakers.filter(|waker| self.waits.contains_key(waker));
+        waited.map(|it| (it.cause, it.lock)).collect()
     }
 
     /// What threads waited at locks, longest first, in idleness last.
@@ -197,6 +209,10 @@ impl Parks {
         // What may be waited for in idleness is told, but not at the cost of the rest.
         waits.sort_by_key(|(wait, _)| self.idleness(wait));
         waits.truncate(ROWS);
+        let mutual = self.mutual();
+        let is_contended = |wait: &Wait| {
+            self.is_shared(wait) && mutual.contains(&(wait.cause, wait.lock))
+        };
         let row = |(wait, waits): (&Wait, &Waits)| {
             let (tid, name, _) = who(wait.thread).unwrap_or_default();
             let mut wakers: Vec<_> = waits.wakers.iter().collect();
@@ -222,6 +238,7 @@ impl Parks {
                 of: Some(waits.of.clone()).filter(|of| !of.is_empty()),
                 lock: Some(wait.lock).filter(|&lock| lock != 0),
                 together: self.is_shared(wait),
+                contended: is_contended(wait),
                 count: waits.sum.count,
                 waited_s: seconds(waits.sum.total_ns),
                 max_ms: waits.sum.max_ns as f64 / 1e6,

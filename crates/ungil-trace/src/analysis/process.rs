@@ -20,6 +20,8 @@ pub(super) struct Process {
     pub(super) libraries: Vec<String>,
     /// What its threads waited for without a GIL; `None` if none did.
     pub(super) parks: Option<Box<Parks>>,
+    /// The same for locks while it had a GIL.
+    pub(super) locks: Option<Box<Parks>>,
     /// Where they slept, and were woken from.
     pub(super) park_stacks: ParkStacks,
     /// How its GIL was switched on, if that was seen.
@@ -131,6 +133,7 @@ impl Process {
             totals,
             libraries: Vec::new(),
             parks: None,
+            locks: None,
             park_stacks: ParkStacks::default(),
             switched_on: None,
             stops: Lengths::default(),
@@ -179,6 +182,7 @@ impl Process {
             totals: self.totals,
             libraries: self.libraries.clone(),
             parks: None,
+            locks: None,
             park_stacks: self.park_stacks.clone(),
             switched_on: self.switched_on.clone(),
             stops: Lengths::default(),

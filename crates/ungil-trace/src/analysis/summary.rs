@@ -4,6 +4,7 @@ use super::gil::{Gil, OTHERS};
 use super::late_waits::LATE;
 use super::length::seconds;
 use super::order::weight;
+use super::park_stacks::ParkStacks;
 use super::process::{Process, Startup, Thread};
 use super::run_time::RunTime;
 use super::samples::line_of;
@@ -13,7 +14,7 @@ use crate::origin::module_of;
 use crate::record::{Frame, NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport,
+    LongHoldReport, ParkedAt, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport,
     ThreadReport, Throttled, Who, Window, lost_share,
 };
 use std::borrow::Cow;
@@ -123,6 +124,7 @@ impl View<'_> {
             not_recorded: known.not_recorded.clone().or_else(|| self.nothing_to_record()),
             free_threaded: self.free_threaded(),
             parks: self.parks(),
+            lock_waits: self.lock_waits(),
             policy: Some(totals.policy)
                 .filter(|_| totals.switch_interval_ns > 0)
                 .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
@@ -173,6 +175,12 @@ impl View<'_> {
         let known = self.known.processes.get(self.process.known.process.0);
         let stacks = &known.unwrap_or(self.process).park_stacks;
         Some(parks.report(stacks, |id| self.identity(id)))
+    }
+
+    /// What its threads waited for off the GIL.
+    fn lock_waits(&self) -> Vec<ParkedAt> {
+        let (locks, stacks) = (self.process.locks.as_ref(), ParkStacks::default());
+        locks.map_or_else(Vec::new, |locks| locks.report(&stacks, |id| self.identity(id)).waits)
     }
 
     fn free_threaded(&self) -> Option<FreeThreaded> {

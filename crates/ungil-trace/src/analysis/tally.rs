@@ -11,6 +11,7 @@ use crate::record::{Doing, Frame, KernelCount, Park, ProcessId, Record, ThreadId
 use crate::report::{JudgedReport, OtherProcesses};
 use crate::wall_clock::WallClock;
 use ungil_core::Event;
+use ungil_core::park::Cause;
 
 /// Notes kept at most.
 const NOTES: usize = 100;
@@ -217,7 +218,9 @@ impl Tally {
         let floor_ns = self.floor_ns.unwrap_or(0);
         if park.until_ns >= floor_ns {
             self.now_ns = self.now_ns.max(park.until_ns);
-            process.parks.get_or_insert_default().add(id, park, park.since_ns.max(floor_ns));
+            let off_gil = park.cause == Cause::OffGil;
+            let parks = if off_gil { &mut process.locks } else { &mut process.parks };
+            parks.get_or_insert_default().add(id, park, park.since_ns.max(floor_ns));
         }
     }
 

@@ -1,7 +1,9 @@
 //! The parks of one process, put together from what lies in the rings of its threads.
 //!
 //! A park is told once it has ended. Who ended it is known by a kernel thread id, whose thread may
-//! have been seen for the first time in the same round; so what ended in a round is told after it.
+//! have been seen for the first time in the same round; so what ended in a round is told when all rings
+//! were read, and before what threads did with a GIL in that round: a thread goes on because of it. For
+//! the same reason a thread that has ended is known for another round.
 //!
 //! What a stack consists of is read from the memory of the process as soon as a park names it: while
 //! somebody sleeps in it its code is there.
@@ -19,6 +21,8 @@ use ungil_core::table::{Header, TYPES, Table, load_text};
 pub struct Parks {
     /// The thread that had a kernel thread id last.
     by_tid: HashMap<u32, ThreadId>,
+    /// Threads that have ended, in this round and in the one before.
+    leaving: [Vec<(ThreadId, u32)>; 2],
     begun: BTreeMap<ThreadId, Began>,
     ended: Vec<(ThreadId, Began, Ended)>,
     /// Names of types that are known, by their numbers less one.
@@ -60,6 +64,12 @@ impl Parks {
     /// The thread with this kernel thread id may wake others.
     pub fn introduce(&mut self, thread: ThreadId, tid: u32) {
         self.by_tid.insert(tid, thread);
+    }
+
+    /// The thread with this kernel thread id has ended: it can have woken others until now.
+    pub fn dismiss(&mut self, thread: ThreadId, tid: u32) {
+        self.leaving[0].push((thread, tid));
+        self.begun.remove(&thread);
     }
 
     /// Takes in what lay in the ring of a thread. A park of which one half was lost is not told.
@@ -120,6 +130,13 @@ impl Parks {
             give(thread, park);
         }
         self.ended = ended;
+        for (thread, tid) in self.leaving[1].drain(..) {
+            // Its id may be another thread's by now.
+            if self.by_tid.get(&tid) == Some(&thread) {
+                self.by_tid.remove(&tid);
+            }
+        }
+        self.leaving.swap(0, 1);
     }
 
     /// Gives out the parks that go on, as if they ended at `at_ns`.
@@ -224,6 +241,37 @@ mod tests {
             let [(thread, park)] = &given(&mut parks, header)[..] else { panic!() };
             assert_eq!((*thread, park.since_ns, park.until_ns), (ONE, 100, 300));
             assert_eq!((park.of.as_str(), park.waker), ("dict", Some(ThreadId(2))));
+        });
+    }
+
+    #[test]
+    fn who_has_ended_is_known_as_a_waker_for_one_more_round() {
+        with_header(|header| {
+            let mut parks = Parks::default();
+            parks.introduce(ThreadId(2), 72);
+            parks.dismiss(ThreadId(2), 72);
+            for (round, known) in [(1, true), (2, true), (3, false)] {
+                parks.add(ONE, began(round * 10, 1));
+                parks.add(ONE, ended(round * 10 + 5, 72));
+                let [(_, park)] = &given(&mut parks, header)[..] else { panic!() };
+                assert_eq!(park.waker.is_some(), known, "round {round}");
+            }
+        });
+    }
+
+    #[test]
+    fn the_kernel_may_give_the_id_of_a_thread_that_has_ended_to_another() {
+        with_header(|header| {
+            let mut parks = Parks::default();
+            parks.introduce(ThreadId(2), 72);
+            parks.dismiss(ThreadId(2), 72);
+            parks.introduce(ThreadId(3), 72);
+            for round in 1..4 {
+                parks.add(ONE, began(round * 10, 1));
+                parks.add(ONE, ended(round * 10 + 5, 72));
+                let [(_, park)] = &given(&mut parks, header)[..] else { panic!() };
+                assert_eq!(park.waker, Some(ThreadId(3)));
+            }
         });
     }
 

@@ -1,4 +1,4 @@
-//! What the threads of a free-threaded interpreter waited for while it had no GIL.
+//! What threads waited for besides a GIL: in a free-threaded interpreter that had none, and in locks.
 
 use super::thread::Lengths;
 use serde::Serialize;
@@ -42,6 +42,7 @@ impl ParkedThread {
 /// Parks with one cause.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ParkedBy {
+    /// "lock off the GIL": one of the program, while the interpreter had its GIL. Without one,
     /// "object": the lock of an object; "lock": one of the program; "internal": one of the
     /// interpreter or of an extension module; "pause": another thread had stopped the world;
     /// "stopping": it waited until the others had stopped; "event": for something to happen.
@@ -68,6 +69,9 @@ pub struct ParkedAt {
     pub lock: Option<u32>,
     /// Whether two threads slept for that lock at the same time.
     pub together: bool,
+    /// Whether, besides, a thread that waited for it ended waits of others for it: threads take it in
+    /// turn, and do not wait there for something to do.
+    pub contended: bool,
     /// How often.
     pub count: u64,
     /// For how long in all.

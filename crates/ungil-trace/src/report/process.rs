@@ -2,7 +2,7 @@
 
 use super::gil::GilReport;
 use super::native::StoppedReport;
-use super::parks::ParksReport;
+use super::parks::{ParkedAt, ParksReport};
 use crate::record;
 use serde::Serialize;
 
@@ -27,6 +27,9 @@ pub struct ProcessReport {
     pub free_threaded: Option<FreeThreaded>,
     /// What its threads waited for while it had no GIL; `None` if none did.
     pub parks: Option<ParksReport>,
+    /// What its threads waited for in locks while it had a GIL, and who ended that: one row for each
+    /// thread at each lock.
+    pub lock_waits: Vec<ParkedAt>,
     /// The policy that its last waiter waited under ("stock" is CPython's own); `None` if nobody
     /// ever waited or the process still runs.
     pub policy: Option<&'static str>,

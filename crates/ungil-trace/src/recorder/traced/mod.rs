@@ -110,8 +110,6 @@ impl Traced {
         let mut round = Round::default();
         let clock = self.clock;
         let table = self.file.table();
-        // Threads of a build that always has its GIL are not to be remembered for ever.
-        let may_park = table.header().gil_state.load(Acquire) != GilState::Always as u32;
         for (index, slot) in table.used_slots().iter().enumerate() {
             // An end seen before reading means that this reading is complete.
             let state = slot.state();
@@ -127,9 +125,7 @@ impl Traced {
                 let before = &self.used_before;
                 let thread =
                     Thread::introduce(self.id, self.pid, slot, at_ns, before, next, &mut give);
-                if may_park {
-                    self.parks.introduce(thread.id, thread.tid);
-                }
+                self.parks.introduce(thread.id, thread.tid);
                 self.threads[index] = Some(thread);
             }
             let Some(thread) = &mut self.threads[index] else { continue };
@@ -151,6 +147,7 @@ impl Traced {
                     thread.name_by_kernel(self.pid, table, slot, &mut give);
                 }
                 order.end(id, slot.ended_ticks.load(Relaxed), thread.totals(slot));
+                parks.dismiss(id, thread.tid);
                 self.threads[index] = None;
                 slot.free();
             }
@@ -169,11 +166,6 @@ impl Traced {
             give(Record::GilSwitchedOn { process, at_ns, library, frames });
         }
         let latest_ns = &mut self.latest_ns;
-        self.order.end_round(|thread, entry| {
-            let event = entry.at(times.ns(clock, entry.at_ticks));
-            *latest_ns = event.at_ns.max(*latest_ns);
-            give(Record::Gil { process, thread, event });
-        });
         self.parks.end_round(
             table.header(),
             |ticks| times.ns(clock, ticks),
@@ -182,6 +174,11 @@ impl Traced {
                 give(Record::Parked { thread, park });
             },
         );
+        self.order.end_round(|thread, entry| {
+            let event = entry.at(times.ns(clock, entry.at_ticks));
+            *latest_ns = event.at_ns.max(*latest_ns);
+            give(Record::Gil { process, thread, event });
+        });
         self.order.give_ends(|end| {
             let at_ns = times.ns(clock, end.at_ticks);
             *latest_ns = at_ns.max(*latest_ns);
