@@ -192,7 +192,7 @@ class Parked(TypedDict):
     """Sleeps of a thread with one cause."""
 
     cause: str
-    """`object`, `lock`, `internal`, `pause`, `stopping` or `event`."""
+    """`object`, `lock`, `internal`, `pause`, `stopping`, `event`, or `lock off the GIL`."""
     waited_s: float
     parks: Distribution
 
@@ -238,6 +238,8 @@ class ParkedAt(TypedDict):
     """The type of the object, None if it is not known."""
     lock: int | None
     together: bool
+    contended: NotRequired[bool]
+    """Whether threads take the lock in turn, and do not wait there for something to do."""
     count: int
     waited_s: float
     max_ms: float
@@ -284,6 +286,8 @@ class Process(TypedDict):
     not_recorded: NotRequired[str | None]
     free_threaded: NotRequired[FreeThreaded | None]
     parks: NotRequired[Parks | None]
+    lock_waits: NotRequired[list[ParkedAt]]
+    """What threads waited for in locks while there was a GIL."""
     started_s: NotRequired[float]
     policy: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]

@@ -87,7 +87,7 @@ def _threads(threads: list[ParkedThread], names: Counter[str], rows: int) -> Tab
     for thread in threads[:rows]:
         causes = {it["cause"]: it for it in thread["causes"]}
         cells = [_total(causes.get(cause)) for cause in columns]
-        table.add_row(Text(_called(thread, names)), *cells, *_lengths(list(causes.values())))
+        table.add_row(Text(called(thread, names)), *cells, *_lengths(list(causes.values())))
     return table
 
 
@@ -114,9 +114,9 @@ def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[Render
     grid.add_column("at", overflow="fold")
     grid.add_column("woken by", overflow="fold")
     for wait in waits[:rows]:
-        woken = [_share_of(waker, wait, names) for waker in wait["wakers"][:3]]
+        woken = [ended_by(waker, wait, names) for waker in wait["wakers"][:3]]
         grid.add_row(
-            Text(_called(wait, names)),
+            Text(called(wait, names)),
             duration(wait["waited_s"]),
             tally(wait["count"]),
             Text(_what(wait)),
@@ -145,7 +145,8 @@ def _is_its_own(wait: ParkedAt) -> bool:
     return own > wait["waited_s"] / 2
 
 
-def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
+def ended_by(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
+    """A thread that ended waits, and which part of them it ended."""
     part = share(waker["waited_s"], wait["waited_s"])
     frame = waker.get("frame")
     if frame:
@@ -173,7 +174,8 @@ def _what(wait: ParkedAt) -> str:
             return "a lock of the interpreter or an extension"
 
 
-def _called(thread: ParkedThread | ParkedAt, names: Counter[str]) -> str:
+def called(thread: ParkedThread | ParkedAt, names: Counter[str]) -> str:
+    """The name of a thread, with its id where others are called so, too."""
     return _name(thread["tid"], thread["name"], names)
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ungil.formatting import at_most_three_digits, duration, plural, printable, rate, share
 from ungil.report.advice import TOLD, advice_section, is_repeated
+from ungil.report.locks import locks_section
 from ungil.report.lost import lost_line, much_lost
 from ungil.report.model import Finding, Gil, OtherProcesses, Process, Report
 from ungil.report.names import Names
@@ -76,6 +77,7 @@ def render(report: Report, console: Console, advice: int = TOLD) -> None:
     above += [*advice_section(report, advice), Text(), _gil_line(gil, process, seconds), Text()]
     below[:0] = [
         *blame_section(gil, names, few, console.width),
+        *locks_section(process, seconds, few),
         *holds_section(gil, names, few, console.width),
         *_stops(process),
     ]

@@ -90,12 +90,16 @@ export interface Waker {
   user_frame?: string | null;
 }
 
-/** The waits of a thread for one lock without a GIL. */
+/** The waits of a thread for one lock, without a GIL or off it. */
 export interface ParkedAt {
   tid: number;
   name: string;
   cause: string;
   of: string | null;
+  /** The same for all that waited for the same lock. */
+  lock?: number | null;
+  /** Whether threads took it in turn. */
+  contended?: boolean;
   count: number;
   waited_s: number;
   max_ms: number;
@@ -128,6 +132,7 @@ export interface ProcessReport {
   not_recorded?: string | null;
   free_threaded?: { gil: string | null; gil_on_s: number | null } | null;
   parks?: Parks | null;
+  lock_waits?: ParkedAt[];
   policy?: string | null;
   switch_interval_ms?: number | null;
   gils: GilReport[];

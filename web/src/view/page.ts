@@ -16,6 +16,7 @@ import { help, listenToKeys } from "./keyboard";
 import { readLink, writeLink } from "./link";
 import { Measured } from "./measured";
 import { footer, notes } from "./notes";
+import { locksSection, showLocks } from "./locks";
 import { parksSection, showParks } from "./parks";
 import { Picking } from "./picking";
 import { gilChoice, processTable } from "./processes";
@@ -49,6 +50,7 @@ export class Page {
   readonly #words = element("p", { id: "timeline-words", class: "unseen", "aria-live": "polite" });
   readonly #worst = element("p", { class: "worst" });
   readonly #parks: HTMLElement | null;
+  readonly #locks = locksSection();
   #asked: Promise<FullReport> | null = null;
   #shownGil = -1;
   #showing: Promise<void> = Promise.resolve();
@@ -125,6 +127,7 @@ export class Page {
     const linked = readLink(location.hash).pick;
     if (linked) void this.#picking.pick(linked.lane, { from: linked.at, to: linked.at + 1 });
     void this.#wholeReport().then((report) => {
+      showLocks(this.#locks, report);
       this.#context.report = report;
       this.#measured.update();
     });
@@ -167,6 +170,7 @@ export class Page {
           ),
         !isEmpty && this.#timelineSection(),
         !isEmpty && this.#sections.below,
+        this.#locks,
         processTable(summary, store),
         notes(summary),
       ),

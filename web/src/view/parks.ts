@@ -108,7 +108,8 @@ function what(waits: ParkedAt[]): HTMLElement {
   return table(heads, body, ["for", "at", "woken by"]);
 }
 
-function table(heads: string[], body: HTMLElement, texts: string[]): HTMLElement {
+/** A table with these heads, of which `texts` stand above text. */
+export function table(heads: string[], body: HTMLElement, texts: string[]): HTMLElement {
   const head = element("tr");
   heads.forEach((text, index) => {
     const isText = index === 0 || texts.includes(text);

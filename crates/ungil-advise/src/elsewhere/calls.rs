@@ -1,5 +1,6 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
+use super::last_holder::{self, SINCE_WHEN};
 use super::past_lock::{self, Past};
 use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line, sleeps};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
@@ -190,11 +191,14 @@ impl<'a> Line<'a> {
             [only] => format!("thread {}", sight.thread(only).name),
             _ => words::count(self.threads.len() as u64, "thread"),
         };
+        let find = || last_holder::find(sight.process, &sight.tids(&self.threads));
+        let holder = if cause == Cause::Lock { find() } else { None };
         let text = format!(
-            "{threads} {what} at {} for {}{}{got}{}",
+            "{threads} {what} at {} for {}{}{got}{}{}",
             at(worst.off),
             in_all(total_s, self.threads.len()),
             how_often(gaps, samples, longest_ms),
+            holder.as_ref().map_or("", |it| &it.clause),
             past.map_or("", |it| &it.clause),
         );
         let of_lock = past_lock::code(worst.off).filter(|_| cause == Cause::Lock);
@@ -210,6 +214,7 @@ impl<'a> Line<'a> {
                 because: format!(
                     "the threads were seen at this line, off the GIL; the trace does not show {}",
                     match cause {
+                        Cause::Lock if holder.is_some() => SINCE_WHEN,
                         Cause::Lock if past.is_some() => {
                             "which thread held the lock, but that one had to pass this line"
                         }
@@ -227,7 +232,10 @@ impl<'a> Line<'a> {
                         Unit::Count,
                     ),
                     sight.evidence(worst, "time of the thread that was there longest"),
-                ],
+                ]
+                .into_iter()
+                .chain(holder.map(|it| it.evidence))
+                .collect(),
             },
         )
     }

@@ -5,6 +5,7 @@ mod sight;
 mod event_loop;
 mod computing;
 mod connections;
+mod last_holder;
 mod past_lock;
 mod unused;
 mod pool;

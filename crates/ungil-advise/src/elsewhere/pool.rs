@@ -7,6 +7,7 @@
 //! its results, is none, nor is a process of a pool of processes.
 
 use super::calls::RAN;
+use super::last_holder::{self, SINCE_WHEN};
 use super::past_lock;
 use super::sight::{Seen, Sight, Told, at, doing, line};
 use super::unused::unused_s;
@@ -181,10 +182,12 @@ impl<'a> Pool<'a> {
     /// Its threads wait for a lock: more of them would do so, too.
     fn at_lock(&self, sight: &Sight) -> Advice {
         let past = past_lock::find(sight, self.worst.off, self.worst_s, self.threads.len());
+        let holder = last_holder::find(sight.process, &sight.tids(&self.threads));
         let text = format!(
-            "{} waits for a lock: {}; more threads would wait for it, too{}",
+            "{} waits for a lock: {}; more threads would wait for it, too{}{}",
             self.name(sight),
             self.did(),
+            holder.as_ref().map_or("", |it| &it.clause),
             past.map_or_else(String::new, |it| it.clause),
         );
         sight.not_the_gil(
@@ -195,11 +198,15 @@ impl<'a> Pool<'a> {
                 frame: line(self.worst.off).cloned(),
                 code: past_lock::code(self.worst.off).map(str::to_owned),
                 sure: Sure::Medium,
-                because:
-                    "these threads rarely waited for work; the trace does not show which thread \
-                      held the lock"
-                        .to_owned(),
-                evidence: self.evidence(sight),
+                because: format!(
+                    "these threads rarely waited for work; the trace does not show {}",
+                    if holder.is_some() { SINCE_WHEN } else { "which thread held the lock" }
+                ),
+                evidence: self
+                    .evidence(sight)
+                    .into_iter()
+                    .chain(holder.map(|it| it.evidence))
+                    .collect(),
             },
         )
     }

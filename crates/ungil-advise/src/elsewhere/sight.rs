@@ -75,6 +75,11 @@ impl<'a> Sight<'a> {
         })
     }
 
+    /// The kernel thread ids of those at these places.
+    pub fn tids(&self, places: &[usize]) -> Vec<u32> {
+        places.iter().map(|place| self.thread(*place).tid).collect()
+    }
+
     pub fn thread(&self, place: usize) -> &'a ThreadReport {
         &self.gil.threads[place]
     }

@@ -62,6 +62,39 @@ fn what_threads_did_that_had_passed_the_line_of_a_lock_is_told_with_the_lock() {
     }
 }
 
+/// Three threads wait for a lock, for 1 s each, of which these ended so many ms.
+fn ended_by(wakers: &[(u32, u64)]) -> Told {
+    let mut story = Story::of(&["MainThread", "a", "b", "c", "d"]);
+    (1..4).for_each(|thread| {
+        off(&mut story, thread, 150 * MS, ("futex", ""), &["handle app.py:8", "work app.py:20"]);
+        let mut at_ns = 200 * MS;
+        for &(waker, ms) in wakers {
+            story.slept_for_lock((at_ns, at_ns + ms * MS), thread, waker);
+            at_ns += ms * MS;
+        }
+    });
+    story.end(1_510 * MS)
+}
+
+#[test]
+fn who_let_go_of_a_lock_is_told_with_the_wait_for_it() {
+    for (wakers, clause) in [
+        (&[(4, 800), (0, 200)][..], "; 80 % of that time ended when d let go of it"),
+        (
+            &[(4, 450), (0, 400), (1, 50)],
+            "; it ended when d (50 %) or MainThread (44 %) let go of it",
+        ),
+    ] {
+        let told = ended_by(wakers);
+        let advice = first(&told);
+        assert_eq!(advice.cause, Some(Cause::Lock));
+        assert!(advice.text.contains(clause), "{}", advice.text);
+        let evidence = advice.evidence.iter().find(|it| it.what.contains("let go of it"));
+        assert!(evidence.unwrap().value > 0.75, "{:?}", advice.evidence);
+        assert!(advice.confidence.because.contains("since when"), "{:?}", advice.confidence);
+    }
+}
+
 #[test]
 fn who_has_not_passed_the_line_of_a_lock_is_none_that_may_have_it() {
     let wait = ["handle app.py:8", "work app.py:20"];

@@ -157,14 +157,30 @@ impl Story {
 
     /// The threads run without a GIL, and one sleeps for the lock of a dict until `waker` lets go of
     /// it.
-    pub fn parked(&mut self, (since_ns, until_ns): (u64, u64), thread: u32, waker: u32) {
+    pub fn parked(&mut self, times: (u64, u64), thread: u32, waker: u32) {
         self.gil_state = GilState::Off;
+        self.slept(times, thread, waker, (ParkCause::Object, 7));
+    }
+
+    /// A thread slept for a lock off the GIL, until that one let go of it.
+    pub fn slept_for_lock(&mut self, times: (u64, u64), thread: u32, waker: u32) {
+        self.slept(times, thread, waker, (ParkCause::OffGil, 8));
+    }
+
+    fn slept(
+        &mut self,
+        (since_ns, until_ns): (u64, u64),
+        thread: u32,
+        waker: u32,
+        (cause, lock): (ParkCause, u32),
+    ) {
+        let of = if cause == ParkCause::Object { "dict".to_owned() } else { String::new() };
         let park = Park {
             since_ns: START + since_ns,
             until_ns: START + until_ns,
-            cause: ParkCause::Object,
-            of: "dict".to_owned(),
-            lock: 7,
+            cause,
+            of,
+            lock,
             ending: Ending::Woken,
             waker: Some(ThreadId(waker)),
             stack: 0,

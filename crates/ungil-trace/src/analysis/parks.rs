@@ -192,7 +192,9 @@ impl Parks {
         let waits = self.waits.iter().filter(|(wait, _)| wait.lock != 0);
         let wakers = waits.flat_map(|(wait, waits)| {
             let others = waits.wakers.iter().filter_map(|wakes| wakes.waker);
-            others.filter(|waker| *waker != wait.thread).map(|waker| Wait { thread: waker, ..*wait })
+            others
+                .filter(|waker| *waker != wait.thread)
+                .map(|waker| Wait { thread: waker, ..*wait })
         });
         let waited = wakers.filter(|waker| self.waits.contains_key(waker));
         waited.map(|it| (it.cause, it.lock)).collect()
@@ -210,9 +212,8 @@ impl Parks {
         waits.sort_by_key(|(wait, _)| self.idleness(wait));
         waits.truncate(ROWS);
         let mutual = self.mutual();
-        let is_contended = |wait: &Wait| {
-            self.is_shared(wait) && mutual.contains(&(wait.cause, wait.lock))
-        };
+        let is_contended =
+            |wait: &Wait| self.is_shared(wait) && mutual.contains(&(wait.cause, wait.lock));
         let row = |(wait, waits): (&Wait, &Waits)| {
             let (tid, name, _) = who(wait.thread).unwrap_or_default();
             let mut wakers: Vec<_> = waits.wakers.iter().collect();

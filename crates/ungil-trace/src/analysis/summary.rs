@@ -14,8 +14,8 @@ use crate::origin::module_of;
 use crate::record::{Frame, NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ParkedAt, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA, StoppedReport,
-    ThreadReport, Throttled, Who, Window, lost_share,
+    LongHoldReport, ParkedAt, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA,
+    StoppedReport, ThreadReport, Throttled, Who, Window, lost_share,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What is said of a process whose threads slept for each other without a GIL.
+//! What is said of threads that slept for each other: without a GIL, and for locks with one.
 
 use super::scenario::*;
 use crate::analysis::Part;
@@ -61,6 +61,37 @@ fn a_lock_of_the_program_is_contended_if_two_sleep_for_it_at_once() {
     };
     assert!(told((300, 500)));
     assert!(!told((400, 600)), "that may be a condition of which nobody waits in vain");
+}
+
+/// What threads of a process with a GIL waited for in a lock: from, to, and who ended it.
+fn lock_waits(sleeps: &[(u32, (u64, u64), u32)]) -> Report {
+    let mut scenario = Scenario::new(3);
+    for &(thread, (from, to), waker) in sleeps {
+        scenario.park(thread, (from * MS, to * MS), (Cause::OffGil, 8), waker);
+    }
+    scenario.end(1_000 * MS)
+}
+
+#[test]
+fn waits_for_locks_with_a_gil_are_told_apart_from_parks() {
+    let report = lock_waits(&[(1, (0, 400), 0), (1, (500, 600), 2)]);
+    assert_eq!(kinds(&report), ["another"], "a condition, of which nobody waits in vain");
+    let process = &report.processes[0];
+    assert!(process.parks.is_none());
+    let [row] = &process.lock_waits[..] else { panic!("{:?}", process.lock_waits) };
+    assert_eq!((row.tid, row.count, row.contended), (PID + 1, 2, false));
+    let wakers: Vec<_> = row.wakers.iter().map(|it| (it.tid, it.count)).collect();
+    assert_eq!(wakers, [(Some(PID), 1), (Some(PID + 2), 1)]);
+}
+
+#[test]
+fn a_lock_that_threads_take_in_turn_is_contended() {
+    let contended = |sleeps: &[(u32, (u64, u64), u32)]| {
+        lock_waits(sleeps).processes[0].lock_waits.iter().all(|row| row.contended)
+    };
+    assert!(contended(&[(1, (0, 100), 0), (2, (50, 200), 1)]), "1 had it before 2");
+    assert!(!contended(&[(1, (0, 100), 0), (2, (50, 200), 0)]), "0 brings work to idle threads");
+    assert!(!contended(&[(1, (0, 100), 2), (2, (150, 200), 1)]), "it may be two locks");
 }
 
 #[test]

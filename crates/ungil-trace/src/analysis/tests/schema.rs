@@ -41,6 +41,7 @@ fn rich() -> Report {
     scenario.native_stack(20 * MS, 0, "f", &[("inner", "/a.so"), ("outer", "/b.so")]);
     scenario.stopped(20 * MS, 0, 30_000);
     scenario.park(0, (MS, 2 * MS), (Cause::Object, 1), 1);
+    scenario.park(0, (2 * MS, 3 * MS), (Cause::OffGil, 2), 1);
     scenario.throttled(3, 40 * MS);
     for id in 1..2_000 {
         scenario.analysis.push(&process(id));

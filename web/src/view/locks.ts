@@ -1,0 +1,69 @@
+/** Locks of the program that its threads took in turn, off the GIL. */
+
+import { contended, lockNumbers, wokenBy } from "../model/locks";
+import type { FullReport, ProcessReport } from "../model/report";
+import { duration, grouped, share, tally } from "../units/numbers";
+import { element, name, replace } from "./dom";
+import { table } from "./parks";
+import { wide } from "./threads";
+
+/** How many waits are shown of a process, and of how many processes. */
+const WAITS = 12;
+const PROCESSES = 5;
+const LAST = "until it was let go of by";
+const UNSEEN =
+  "Not shown: locks at which idle threads wait, such as those of queues, and locks that were " +
+  "free. Who let go of a lock may have had it for a part of the wait only. These numbers are of " +
+  "the whole run.";
+
+/** The section, hidden until `showLocks` finds something to show. */
+export function locksSection(): HTMLElement {
+  return element("section", { "aria-labelledby": "locks", hidden: true });
+}
+
+/** Fills `place` with the waits for locks of the processes of `report`, if there are any. */
+export function showLocks(place: HTMLElement, report: FullReport): void {
+  const those = report.processes.filter((process) => contended(process).length);
+  if (!those.length) return;
+  place.hidden = false;
+  replace(
+    place,
+    element("h2", { id: "locks" }, "Who waited for locks"),
+    ...those
+      .slice(0, PROCESSES)
+      .flatMap((process) => [
+        those.length > 1 && element("h3", {}, `pid ${process.pid}`),
+        wide("Who waited for locks", waits(process)),
+        ...more(contended(process).length - WAITS, "waits"),
+      ]),
+    ...more(those.length - PROCESSES, "processes"),
+    element("p", { class: "quiet" }, UNSEEN),
+  );
+}
+
+function more(count: number, noun: string): HTMLElement[] {
+  return count > 0 ? [element("p", { class: "quiet" }, `And ${grouped(count)} more ${noun}.`)] : [];
+}
+
+function waits(process: ProcessReport): HTMLElement {
+  const rows = contended(process);
+  const numbers = lockNumbers(rows);
+  const body = element("tbody");
+  for (const wait of rows.slice(0, WAITS)) {
+    const last = wait.wakers.slice(0, 3).map((waker) => wokenBy(waker, wait));
+    body.append(
+      element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, name(wait.name || `thread-${wait.tid}`)),
+        element("td", {}, duration(wait.waited_s * 1e9)),
+        element("td", {}, share(wait.waited_s, process.duration_s ?? 0)),
+        element("td", {}, tally(wait.count)),
+        element("td", {}, duration(wait.max_ms * 1e6)),
+        element("td", {}, `${numbers.get(wait.lock) ?? ""}`),
+        element("td", { class: "text code" }, name(last.join(", "))),
+      ),
+    );
+  }
+  return table(["thread", "waited", "of the time", "times", "longest", "lock", LAST], body, [LAST]);
+}
