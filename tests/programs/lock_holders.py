@@ -2,74 +2,90 @@
 
     lock_holders.py alone | together | queue | timeout
 
-Prints each thread that slept with the one that ended it, by kernel thread ids, as JSON.
+Prints each thread that slept with the one that ended it, by kernel thread ids, as JSON. It starts
+threads itself, because `threading` lets them wait for each other, too.
 """
 
+import _thread
 import json
+import platform
 import queue
 import sys
 import threading
 import time
+from pathlib import Path
 
+FUTEX = {"x86_64": "202", "aarch64": "98"}[platform.machine()]
+WAIT_BITSET = 9
+GLIBC = platform.libc_ver()[0] == "glibc"
 TURNS = 5
-lock = threading.Lock()
+lock = _thread.allocate_lock()
+begun, done = [], []
+"""The threads that have begun to do something, and that have done it, in their order."""
 
 
-def wait_until_asleep(thread):
-    """Until it is in a futex without a time limit: for a lock, and not for the GIL."""
-    number = {"x86_64": "202", "aarch64": "98"}[MACHINE]
-    while True:
-        with open(f"/proc/self/task/{thread.native_id}/syscall") as file:
-            call, *arguments = file.read().split()
-        if call == number and arguments[3] == "0x0":
-            return
+def wait_for(is_there):
+    """Looks again and again, so that nobody has to wake this thread."""
+    while not is_there():
         time.sleep(0.001)
 
 
-def takes_it():
+def start(function):
+    """Starts a thread that calls the function."""
+    count = len(begun)
+
+    def run():
+        begun.append(threading.get_native_id())
+        function()
+        done.append(threading.get_native_id())
+
+    _thread.start_new_thread(run, ())
+    wait_for(lambda: len(begun) > count)
+
+
+def is_asleep():
+    """Whether the last thread is in a futex without a time limit: for a lock, not for the GIL.
+
+    In glibc a thread that wants the mutex of a GIL is in another kind of wait.
+    """
+    call, *arguments = Path(f"/proc/self/task/{begun[-1]}/syscall").read_text().split()
+    if call != FUTEX:
+        return False
+    is_semaphore = not GLIBC or int(arguments[1], 16) & 0x7F == WAIT_BITSET
+    return is_semaphore and arguments[3] == "0x0"
+
+
+def take_it():
+    """Has the lock for a moment."""
     with lock:
-        ended_by.append(threading.get_native_id())
+        done.append(threading.get_native_id())
 
 
-def sleeps_for_the_lock(count):
-    """Starts so many threads that want the lock, which this one has, and lets go of it."""
-    threads = [threading.Thread(target=takes_it) for _ in range(count)]
-    lock.acquire()
-    for thread in threads:
-        thread.start()
-        wait_until_asleep(thread)
-    lock.release()
-    for thread in threads:
-        thread.join()
-    return threads
-
-
-MACHINE = __import__("platform").machine()
-ended_by = []
-slept = []
-me = threading.get_native_id()
-kind = sys.argv[1]
-for _ in range(TURNS):
-    ended_by[:] = [me]
-    if kind == "alone":
-        (thread,) = sleeps_for_the_lock(1)
-        slept.append([thread.native_id, me])
-    elif kind == "together":
-        # The first gets the lock from this one, the second from the first.
-        sleeps_for_the_lock(2)
-        slept += [[ended_by[1], ended_by[0]], [ended_by[2], ended_by[1]]]
-    elif kind == "queue":
+def turn(kind):
+    """Lets threads sleep once: each with the one that ends it."""
+    del begun[:], done[:]
+    me = threading.get_native_id()
+    if kind == "queue":
         items = queue.Queue()
-        thread = threading.Thread(target=items.get)
-        thread.start()
-        wait_until_asleep(thread)
+        start(items.get)
+        wait_for(is_asleep)
         items.put("item")
-        thread.join()
-        slept.append([thread.native_id, me])
-    else:
+        wait_for(lambda: done)
+        return [[done[0], me]]
+    if kind == "timeout":
         with lock:
-            thread = threading.Thread(target=lock.acquire, kwargs={"timeout": 0.02})
-            thread.start()
-            thread.join()
-        slept.append([thread.native_id, None])
-print(json.dumps(slept))
+            start(lambda: lock.acquire(timeout=0.02))
+            wait_for(lambda: done)
+        return [[done[0], None]]
+    count = {"alone": 1, "together": 2}[kind]
+    with lock:
+        for _ in range(count):
+            start(take_it)
+            wait_for(is_asleep)
+    wait_for(lambda: len(done) == 2 * count)
+    # Each tells that it has the lock before it lets go of it, and then that it is done.
+    took = list(dict.fromkeys(done))
+    return [[thread, [me, *took][number]] for number, thread in enumerate(took)]
+
+
+print(json.dumps([pair for _ in range(TURNS) for pair in turn(sys.argv[1])]))

@@ -3,26 +3,29 @@
 //! A park is told once it has ended. Who ended it is known by a kernel thread id, whose thread may
 //! have been seen for the first time in the same round; so what ended in a round is told when all rings
 //! were read, and before what threads did with a GIL in that round: a thread goes on because of it. For
-//! the same reason a thread that has ended is known for another round.
+//! the same reason a thread that has ended is remembered: whom it woke may wait for a processor.
 //!
 //! What a stack consists of is read from the memory of the process as soon as a park names it: while
 //! somebody sleeps in it its code is there.
 
 use crate::free_threaded::FreeThreaded;
 use crate::record::{COLLECTED, Frame, Park, ThreadId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use ungil_core::ParkEntry;
 use ungil_core::atomic::Ordering::Relaxed;
 use ungil_core::park::{COLLECTION, Cause, Ending};
 use ungil_core::table::{Header, TYPES, Table, load_text};
+
+/// As many threads that have ended are remembered.
+const GONE: usize = 4_096;
 
 /// Parks that have begun, and those that have ended in this round.
 #[derive(Debug, Default)]
 pub struct Parks {
     /// The thread that had a kernel thread id last.
     by_tid: HashMap<u32, ThreadId>,
-    /// Threads that have ended, in this round and in the one before.
-    leaving: [Vec<(ThreadId, u32)>; 2],
+    /// The threads that have ended last, oldest first.
+    gone: VecDeque<(ThreadId, u32)>,
     begun: BTreeMap<ThreadId, Began>,
     ended: Vec<(ThreadId, Began, Ended)>,
     /// Names of types that are known, by their numbers less one.
@@ -66,10 +69,17 @@ impl Parks {
         self.by_tid.insert(tid, thread);
     }
 
-    /// The thread with this kernel thread id has ended: it can have woken others until now.
+    /// The thread with this kernel thread id has ended. Whom it woke may tell so later.
     pub fn dismiss(&mut self, thread: ThreadId, tid: u32) {
-        self.leaving[0].push((thread, tid));
         self.begun.remove(&thread);
+        self.gone.push_back((thread, tid));
+        if self.gone.len() > GONE
+            && let Some((thread, tid)) = self.gone.pop_front()
+            && self.by_tid.get(&tid) == Some(&thread)
+        {
+            // Otherwise it is the id of another thread by now.
+            self.by_tid.remove(&tid);
+        }
     }
 
     /// Takes in what lay in the ring of a thread. A park of which one half was lost is not told.
@@ -130,13 +140,6 @@ impl Parks {
             give(thread, park);
         }
         self.ended = ended;
-        for (thread, tid) in self.leaving[1].drain(..) {
-            // Its id may be another thread's by now.
-            if self.by_tid.get(&tid) == Some(&thread) {
-                self.by_tid.remove(&tid);
-            }
-        }
-        self.leaving.swap(0, 1);
     }
 
     /// Gives out the parks that go on, as if they ended at `at_ns`.
@@ -245,16 +248,20 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_is_known_as_a_waker_for_one_more_round() {
+    fn who_has_ended_is_known_as_a_waker_until_many_others_have() {
         with_header(|header| {
             let mut parks = Parks::default();
             parks.introduce(ThreadId(2), 72);
             parks.dismiss(ThreadId(2), 72);
-            for (round, known) in [(1, true), (2, true), (3, false)] {
-                parks.add(ONE, began(round * 10, 1));
-                parks.add(ONE, ended(round * 10 + 5, 72));
+            for (others, is_known) in [(0, true), (GONE as u32 - 1, true), (1, false)] {
+                for tid in 1_000..1_000 + others {
+                    parks.introduce(ThreadId(tid), tid);
+                    parks.dismiss(ThreadId(tid), tid);
+                }
+                parks.add(ONE, began(10, 1));
+                parks.add(ONE, ended(15, 72));
                 let [(_, park)] = &given(&mut parks, header)[..] else { panic!() };
-                assert_eq!(park.waker.is_some(), known, "round {round}");
+                assert_eq!(park.waker.is_some(), is_known, "{others} others");
             }
         });
     }
@@ -266,12 +273,13 @@ mod tests {
             parks.introduce(ThreadId(2), 72);
             parks.dismiss(ThreadId(2), 72);
             parks.introduce(ThreadId(3), 72);
-            for round in 1..4 {
-                parks.add(ONE, began(round * 10, 1));
-                parks.add(ONE, ended(round * 10 + 5, 72));
-                let [(_, park)] = &given(&mut parks, header)[..] else { panic!() };
-                assert_eq!(park.waker, Some(ThreadId(3)));
+            for tid in 1_000..1_000 + GONE as u32 {
+                parks.dismiss(ThreadId(tid), tid);
             }
+            parks.add(ONE, began(10, 1));
+            parks.add(ONE, ended(15, 72));
+            let [(_, park)] = &given(&mut parks, header)[..] else { panic!() };
+            assert_eq!(park.waker, Some(ThreadId(3)));
         });
     }
 
