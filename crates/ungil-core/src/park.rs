@@ -67,17 +67,19 @@ pub const COLLECTION: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Ending {
-    /// Another thread woke it.
+    /// Another thread woke it, and it is not known to have had what this one wanted.
     Woken = 1,
     /// Its time was over, or a signal came.
     Alone = 2,
     /// Nothing: it went on when its thread, or the recording, ended.
     Unfinished = 3,
+    /// Another thread that had the lock has let go of it.
+    LetGo = 4,
 }
 
 impl Ending {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Woken, Self::Alone, Self::Unfinished];
+    pub const ALL: [Self; 4] = [Self::Woken, Self::Alone, Self::Unfinished, Self::LetGo];
 
     /// The ending with this number, if there is one.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -90,6 +92,7 @@ impl Ending {
             Self::Woken => "woken",
             Self::Alone => "alone",
             Self::Unfinished => "unfinished",
+            Self::LetGo => "let go",
         }
     }
 
@@ -197,7 +200,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_entry_survives_its_words(
-            at_ticks: u64, cause in 0usize..7, ending in 0usize..3, of: u8, stack in 0..STACK_NUMBERS,
+            at_ticks: u64, cause in 0usize..7, ending in 0usize..4, of: u8, stack in 0..STACK_NUMBERS,
             lock: u32, waker in 0u32..1 << TID_BITS, begins: bool,
         ) {
             let entry = if begins {

@@ -43,11 +43,9 @@ static HANDOFF_CALLS: [(&CStr, Replacement); 3] = [
     (c"pthread_mutex_lock", Replacement(handoff::lock as *const c_void)),
     (c"pthread_cond_wait", Replacement(handoff::wait as *const c_void)),
 ];
-/// The same for what its other locks are made of, beside the calls below.
-static LOCK_CALLS: [(&CStr, Replacement); 1] =
-    [(c"sem_trywait", Replacement(lock::try_wait as *const c_void))];
 /// What threads wait for locks with. Those that it does not make are left out.
-static PARK_CALLS: [(&CStr, Replacement); 4] = [
+static PARK_CALLS: [(&CStr, Replacement); 5] = [
+    (c"sem_trywait", Replacement(park::try_wait as *const c_void)),
     (c"sem_post", Replacement(park::post as *const c_void)),
     (c"sem_wait", Replacement(park::wait as *const c_void)),
     (c"sem_timedwait", Replacement(park::timed_wait as *const c_void)),
@@ -141,7 +139,7 @@ impl Interpreter {
             // A thread looks whether a lock is free, before it parks.
             self.image.redirect(c"sched_yield", park::yields as *const c_void);
         }
-        for &(name, replacement) in self.handoff_calls().iter().chain(self.lock_calls()) {
+        for &(name, replacement) in self.handoff_calls() {
             self.image.redirect_later(name, replacement.0, &handoff::CALLS);
         }
         for &(name, replacement) in self.calls().iter().chain(self.park_calls()) {
@@ -228,14 +226,6 @@ impl Interpreter {
     fn handoff_calls(&self) -> &'static [(&'static CStr, Replacement)] {
         match self.make {
             Make::Conditions { .. } => &HANDOFF_CALLS,
-            Make::Semaphore | Make::PyPy | Make::Unknown => &[],
-        }
-    }
-
-    /// What leads to the hook then as well, but is not needed for a policy.
-    fn lock_calls(&self) -> &'static [(&'static CStr, Replacement)] {
-        match self.make {
-            Make::Conditions { .. } => &LOCK_CALLS,
             Make::Semaphore | Make::PyPy | Make::Unknown => &[],
         }
     }

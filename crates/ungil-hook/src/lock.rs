@@ -112,7 +112,7 @@ pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
 pub unsafe extern "C" fn try_wait(sem: *mut sem_t) -> c_int {
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { libc::sem_trywait(sem) };
-    if result == 0 {
+    if result == 0 && handoff::is_seen() {
         Own::with(|own| own.taken.push(sem as usize));
     }
     result

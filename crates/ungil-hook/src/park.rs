@@ -4,7 +4,8 @@
 //! A thread that wants a lock which another one has lets go of the GIL and sleeps on the semaphore
 //! that the lock is (`Python/thread_pthread.h`), or that it parks with (`threading.Lock` of 3.14). Who
 //! lets go of the lock posts that, whether it belongs to a mutex, a condition or a queue. So a trace
-//! tells who was waited for.
+//! tells who was waited for. One that had taken the lock itself lets go of it; any other gives a
+//! signal. The hook knows the last thread that took a semaphore on which others have slept.
 //!
 //! # Without one
 //! A thread of a free-threaded interpreter (3.13 and later) whose GIL is off parks for whatever keeps
@@ -53,6 +54,11 @@ const STATE_BYTES: usize = 512;
 static POSTED: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Thread ids are below 2^22 (`PID_MAX_LIMIT`).
 const TID_BITS: u32 = 22;
+/// In [`POSTED`]: that thread had taken it.
+const HAD_IT: u32 = 1 << TID_BITS;
+const POSTED_BITS: u32 = TID_BITS + 1;
+/// Who took which semaphore last, as in [`POSTED`], if somebody had slept on it.
+static TAKEN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// The same with the number of the stack from which that was done.
 static POSTED_IN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Semaphores on which somebody sleeps.
@@ -125,24 +131,50 @@ fn are_told() -> bool {
     !free_threaded::is_build() || free_threaded::parks()
 }
 
+/// Whether somebody sleeps on it, or has slept.
+#[inline]
+fn is_slept_on(sem: *mut sem_t) -> bool {
+    place_of(&SLEPT_ON, sem).load(Relaxed) == sem as usize
+}
+
 /// Stands in for `sem_post`.
 ///
 /// # Safety
 /// As for the function itself.
 pub unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
-    let is_slept_on = || place_of(&SLEPT_ON, sem).load(Relaxed) == sem as usize;
     // Most locks that are let go of nobody else wants, and with a GIL nobody can come meanwhile.
-    if (free_threaded::parks() || is_slept_on())
+    if (free_threaded::parks() || is_slept_on(sem))
         && let Some(thread) = thread::current()
     {
-        if is_slept_on() {
+        if is_slept_on(sem) {
             let stack = keeping_errno(stacks::number);
             place_of(&POSTED_IN, sem).store(posted(sem, stack.into()), Release);
         }
-        place_of(&POSTED, sem).store(posted(sem, thread.tid()), Release);
+        let had_it = if take(&TAKEN, sem) == thread.tid() { HAD_IT } else { 0 };
+        place_of(&POSTED, sem).store(posted(sem, thread.tid() | had_it), Release);
     }
     // SAFETY: the caller's own argument, unchanged.
     unsafe { lock::post(sem) }
+}
+
+/// Stands in for `sem_trywait`.
+///
+/// # Safety
+/// As for the function itself.
+pub unsafe extern "C" fn try_wait(sem: *mut sem_t) -> c_int {
+    // SAFETY: the caller's own argument, unchanged.
+    let result = unsafe { lock::try_wait(sem) };
+    if result == 0 && is_slept_on(sem) {
+        keeping_errno(|| took(sem));
+    }
+    result
+}
+
+/// The calling thread has taken it.
+fn took(sem: *mut sem_t) {
+    if let Some(thread) = thread::current() {
+        place_of(&TAKEN, sem).store(posted(sem, thread.tid()), Relaxed);
+    }
 }
 
 /// Stands in for `sem_wait`.
@@ -200,7 +232,7 @@ pub unsafe extern "C" fn yields() -> c_int {
 fn parked(sem: *mut sem_t, is_timed: bool, wait: impl FnOnce() -> c_int) -> c_int {
     // Locks of the interpreter itself are mostly free (`HEAD_LOCK` up to 3.12).
     // SAFETY: `sem` is what the caller was called with: a semaphore.
-    if !free_threaded::is_build() && keeping_errno(|| unsafe { libc::sem_trywait(sem) }) == 0 {
+    if !free_threaded::is_build() && keeping_errno(|| unsafe { try_wait(sem) }) == 0 {
         return 0;
     }
     if !are_told() {
@@ -237,7 +269,9 @@ fn ended(sem: *mut sem_t, result: c_int) {
             let stack = take(&POSTED_IN, sem);
             let waker = take(&POSTED, sem);
             let stack = u16::try_from(stack).unwrap_or(0);
-            ParkEntry::Ended { at_ticks, ending: Ending::Woken, waker, stack }
+            place_of(&TAKEN, sem).store(posted(sem, thread.tid()), Relaxed);
+            let ending = if waker & HAD_IT == 0 { Ending::Woken } else { Ending::LetGo };
+            ParkEntry::Ended { at_ticks, ending, waker: waker & !HAD_IT, stack }
         } else {
             ParkEntry::Ended { at_ticks, ending: Ending::Alone, waker: 0, stack: 0 }
         };
@@ -309,17 +343,17 @@ fn number_of(address: usize) -> u32 {
 fn posted(sem: *mut sem_t, what: u32) -> u64 {
     // A semaphore is aligned to eight bytes. The highest bits of its address are lost, and it stays
     // one of very few.
-    (sem as u64 >> 3) << TID_BITS | u64::from(what)
+    (sem as u64 >> 3) << POSTED_BITS | u64::from(what)
 }
 
 /// What the thread that has posted `sem` has left, once; 0 if that is not known.
 fn take(table: &'static [AtomicU64; PLACES], sem: *mut sem_t) -> u32 {
     let place = place_of(table, sem);
     let found = place.load(Acquire);
-    if found >> TID_BITS != posted(sem, 0) >> TID_BITS {
+    if found >> POSTED_BITS != posted(sem, 0) >> POSTED_BITS {
         return 0;
     }
     // If another thread has overwritten it meanwhile, that is of another semaphore.
     let _ = place.compare_exchange(found, 0, Relaxed, Relaxed);
-    (found & ((1 << TID_BITS) - 1)) as u32
+    (found & ((1 << POSTED_BITS) - 1)) as u32
 }

@@ -213,6 +213,8 @@ class Waker(TypedDict):
     name: str | None
     count: int
     waited_s: float
+    let_go: NotRequired[int]
+    """How often it had the lock, and let go of it."""
     frame: NotRequired[str | None]
     """From where it did so mostly, None if that is not known."""
     user_frame: NotRequired[str | None]

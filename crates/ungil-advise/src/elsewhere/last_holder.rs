@@ -1,5 +1,5 @@
-//! Who had a lock before those that waited for it: the recorder sees who lets go of one for which
-//! others sleep.
+//! Who had a lock before those that waited for it, or woke them: the trace tells who lets go of a lock,
+//! or posts a semaphore, for which others sleep.
 
 use crate::advice::{Evidence, Unit};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub const SINCE_WHEN: &str = "since when the thread that let go of the lock had 
 /// So many are named.
 const NAMED: usize = 2;
 
-/// Who let go of a lock for which others waited.
+/// Who ended waits for a lock.
 #[derive(Debug)]
 pub struct LastHolder {
     /// `; 54 % of that time ended when w2 let go of the lock`.
@@ -28,11 +28,12 @@ pub struct LastHolder {
 pub fn find(process: &ProcessReport, tids: &[u32]) -> Option<LastHolder> {
     let mut rows = tids.iter().filter_map(|tid| longest(process, *tid)).peekable();
     rows.peek()?;
-    let mut waited_s = 0.0;
+    let (mut waited_s, mut count, mut let_go) = (0.0, 0, 0);
     let mut ended_s: BTreeMap<(u32, &str), f64> = BTreeMap::new();
     for row in rows {
         waited_s += row.waited_s;
         for waker in &row.wakers {
+            (count, let_go) = (count + waker.count, let_go + waker.let_go);
             if let (Some(tid), Some(name)) = (waker.tid, waker.name.as_deref()) {
                 *ended_s.entry((tid, name)).or_default() += waker.waited_s;
             }
@@ -44,23 +45,22 @@ pub fn find(process: &ProcessReport, tids: &[u32]) -> Option<LastHolder> {
     let (_, most) = *by.first()?;
     by.truncate(if most >= MOST { 1 } else { NAMED });
     let part: f64 = by.iter().map(|(_, part)| part).sum();
+    // Of a signal nobody has to let go.
+    let did = if let_go * 2 >= count { "let go of it" } else { "woke them" };
     let clause = match by[..] {
         [((tid, name), part)] => {
-            format!(
-                "; {} of that time ended when {} let go of it",
-                words::percent(part),
-                called(tid, name)
-            )
+            let (part, who) = (words::percent(part), called(tid, name));
+            format!("; {part} of that time ended when {who} {did}")
         }
         _ => {
             let named = by.iter().map(|((tid, name), part)| {
                 format!("{} ({})", called(*tid, name), words::percent(*part))
             });
-            format!("; it ended when {} let go of it", named.collect::<Vec<_>>().join(" or "))
+            format!("; it ended when {} {did}", named.collect::<Vec<_>>().join(" or "))
         }
     };
-    let what = "part of the waits for the lock that ended when these threads let go of it";
-    Some(LastHolder { clause, evidence: Evidence::made(what, part, Unit::Share) })
+    let what = format!("part of the waits there that ended when one of these threads {did}");
+    Some(LastHolder { clause, evidence: Evidence::made(&what, part, Unit::Share) })
 }
 
 /// What a thread waited for longest, of locks that threads take in turn if there is any.

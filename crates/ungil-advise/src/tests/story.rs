@@ -159,12 +159,17 @@ impl Story {
     /// it.
     pub fn parked(&mut self, times: (u64, u64), thread: u32, waker: u32) {
         self.gil_state = GilState::Off;
-        self.slept(times, thread, waker, (ParkCause::Object, 7));
+        self.slept(times, thread, waker, (ParkCause::Object, 7, Ending::Woken));
     }
 
     /// A thread slept for a lock off the GIL, until that one let go of it.
     pub fn slept_for_lock(&mut self, times: (u64, u64), thread: u32, waker: u32) {
-        self.slept(times, thread, waker, (ParkCause::OffGil, 8));
+        self.slept(times, thread, waker, (ParkCause::OffGil, 8, Ending::LetGo));
+    }
+
+    /// The same until that one gave it a signal.
+    pub fn slept_for_signal(&mut self, times: (u64, u64), thread: u32, waker: u32) {
+        self.slept(times, thread, waker, (ParkCause::OffGil, 9, Ending::Woken));
     }
 
     fn slept(
@@ -172,7 +177,7 @@ impl Story {
         (since_ns, until_ns): (u64, u64),
         thread: u32,
         waker: u32,
-        (cause, lock): (ParkCause, u32),
+        (cause, lock, ending): (ParkCause, u32, Ending),
     ) {
         let of = if cause == ParkCause::Object { "dict".to_owned() } else { String::new() };
         let park = Park {
@@ -181,7 +186,7 @@ impl Story {
             cause,
             of,
             lock,
-            ending: Ending::Woken,
+            ending,
             waker: Some(ThreadId(waker)),
             stack: 0,
             waker_stack: 0,

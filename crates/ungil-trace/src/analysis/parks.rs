@@ -10,7 +10,7 @@ use super::park_stacks::{InStacks, ParkStacks};
 use crate::record::{COLLECTED, Park, ThreadId};
 use crate::report::{ParkedAt, ParkedBy, ParkedThread, ParksReport, Waker, WorldPauses};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use ungil_core::park::Cause;
+use ungil_core::park::{Cause, Ending};
 
 /// Threads that are told apart, and locks with the threads that waited for them; what is beyond is
 /// summed.
@@ -59,6 +59,8 @@ struct Waits {
 struct Wakes {
     waker: Option<ThreadId>,
     sum: Sum,
+    /// How many of them it ended by letting go of the lock.
+    let_go: u64,
     /// From where it did.
     places: InStacks,
 }
@@ -126,6 +128,7 @@ impl Parks {
         });
         let woken_by = &mut waits.wakers[place];
         woken_by.sum.add(ns);
+        woken_by.let_go += u64::from(park.ending == Ending::LetGo);
         woken_by.places.add(park.waker_stack, ns);
     }
 
@@ -173,10 +176,11 @@ impl Parks {
     }
 
     /// How likely it is that a thread that waits so has nothing to do.
-    fn idleness(&self, wait: &Wait) -> u8 {
+    fn idleness(&self, wait: &Wait, contended: &HashSet<(Cause, u32)>) -> u8 {
         match wait.cause {
             Cause::Event => 2,
-            Cause::Lock | Cause::OffGil => u8::from(!self.is_shared(wait)),
+            Cause::Lock => u8::from(!self.is_shared(wait)),
+            Cause::OffGil => u8::from(!contended.contains(&(wait.cause, wait.lock))),
             _ => 0,
         }
     }
@@ -186,12 +190,12 @@ impl Parks {
         self.locks.get(&(wait.cause, wait.lock)).is_some_and(|it| it.together)
     }
 
-    /// The locks for which some thread waited that also ended waits of others for them. If no two ever
-    /// waited at once, a lock may be several, one after the other at one address.
-    fn mutual(&self) -> HashSet<(Cause, u32)> {
+    /// The locks for which some thread waited that also let go of them for others.
+    fn contended(&self) -> HashSet<(Cause, u32)> {
         let waits = self.waits.iter().filter(|(wait, _)| wait.lock != 0);
         let wakers = waits.flat_map(|(wait, waits)| {
-            let others = waits.wakers.iter().filter_map(|wakes| wakes.waker);
+            let those = waits.wakers.iter().filter(|wakes| wakes.let_go > 0);
+            let others = those.filter_map(|wakes| wakes.waker);
             others
                 .filter(|waker| *waker != wait.thread)
                 .map(|waker| Wait { thread: waker, ..*wait })
@@ -206,19 +210,17 @@ impl Parks {
         stacks: &ParkStacks,
         who: impl Fn(ThreadId) -> Option<(u32, String, bool)>,
     ) -> Vec<ParkedAt> {
+        let contended = self.contended();
         let mut waits: Vec<_> = self.waits.iter().collect();
         waits.sort_by_key(|(wait, waits)| (std::cmp::Reverse(waits.sum.total_ns), **wait));
         // What may be waited for in idleness is told, but not at the cost of the rest.
-        waits.sort_by_key(|(wait, _)| self.idleness(wait));
+        waits.sort_by_key(|(wait, _)| self.idleness(wait, &contended));
         waits.truncate(ROWS);
-        let mutual = self.mutual();
-        let is_contended =
-            |wait: &Wait| self.is_shared(wait) && mutual.contains(&(wait.cause, wait.lock));
         let row = |(wait, waits): (&Wait, &Waits)| {
             let (tid, name, _) = who(wait.thread).unwrap_or_default();
             let mut wakers: Vec<_> = waits.wakers.iter().collect();
             wakers.sort_by_key(|wakes| std::cmp::Reverse(wakes.sum.total_ns));
-            let wakers = wakers.into_iter().map(|Wakes { waker, sum, places }| {
+            let wakers = wakers.into_iter().map(|Wakes { waker, sum, let_go, places }| {
                 let known = waker.and_then(&who);
                 let (tid, name) = known.map(|(tid, name, _)| (tid, name)).unzip();
                 let place = places.report(stacks).into_iter().next();
@@ -228,6 +230,7 @@ impl Parks {
                     name,
                     count: sum.count,
                     waited_s: seconds(sum.total_ns),
+                    let_go: *let_go,
                     frame,
                     user_frame: user_frame.flatten(),
                 }
@@ -239,7 +242,7 @@ impl Parks {
                 of: Some(waits.of.clone()).filter(|of| !of.is_empty()),
                 lock: Some(wait.lock).filter(|&lock| lock != 0),
                 together: self.is_shared(wait),
-                contended: is_contended(wait),
+                contended: contended.contains(&(wait.cause, wait.lock)),
                 count: waits.sum.count,
                 waited_s: seconds(waits.sum.total_ns),
                 max_ms: waits.sum.max_ns as f64 / 1e6,

@@ -69,8 +69,8 @@ pub struct ParkedAt {
     pub lock: Option<u32>,
     /// Whether two threads slept for that lock at the same time.
     pub together: bool,
-    /// Whether, besides, a thread that waited for it ended waits of others for it: threads take it in
-    /// turn, and do not wait there for something to do.
+    /// Whether a thread that waited for it also let go of it for others: threads take it in turn, and do
+    /// not wait there for something to do. Only known with a GIL.
     pub contended: bool,
     /// How often.
     pub count: u64,
@@ -111,6 +111,9 @@ pub struct Waker {
     pub count: u64,
     /// What the other one had waited until then.
     pub waited_s: f64,
+    /// How often it had the lock, and let go of it; the other times it gave a signal, or that is not
+    /// known.
+    pub let_go: u64,
     /// The innermost Python frame from which it did so for the longest waits; `None` if that is not
     /// known.
     pub frame: Option<String>,

@@ -5,7 +5,7 @@ use crate::analysis::Part;
 use crate::record::Record;
 use crate::report::{Evidence, Finding, ParksReport, Report};
 use proptest::prelude::*;
-use ungil_core::park::Cause;
+use ungil_core::park::{Cause, Ending};
 use ungil_core::table::GilState;
 
 const DICT: (Cause, u32) = (Cause::Object, 7);
@@ -90,8 +90,22 @@ fn a_lock_that_threads_take_in_turn_is_contended() {
         lock_waits(sleeps).processes[0].lock_waits.iter().all(|row| row.contended)
     };
     assert!(contended(&[(1, (0, 100), 0), (2, (50, 200), 1)]), "1 had it before 2");
-    assert!(!contended(&[(1, (0, 100), 0), (2, (50, 200), 0)]), "0 brings work to idle threads");
-    assert!(!contended(&[(1, (0, 100), 2), (2, (150, 200), 1)]), "it may be two locks");
+    assert!(!contended(&[(1, (0, 100), 0), (2, (50, 200), 0)]), "0 did not have to wait");
+}
+
+#[test]
+fn a_lock_with_which_threads_give_each_other_signals_is_not() {
+    let mut scenario = Scenario::new(3);
+    for (thread, waker) in [(1, 2), (2, 1)] {
+        let mut signal = parked(thread, (0, 100 * MS), (Cause::OffGil, 8), waker);
+        let Record::Parked { park, .. } = &mut signal else { unreachable!() };
+        park.ending = Ending::Woken;
+        scenario.analysis.push(&signal);
+    }
+    let report = scenario.end(1_000 * MS);
+    let rows = &report.processes[0].lock_waits;
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| !row.contended && row.wakers[0].let_go == 0));
 }
 
 #[test]
