@@ -11,7 +11,7 @@ const MOST: f64 = 0.5;
 /// And who ended less than this part of them is not worth a word.
 const LEAST: f64 = 0.1;
 /// What a trace does not tell of them.
-pub const SINCE_WHEN: &str = "since when the thread that let go of the lock had had it";
+pub const SINCE_WHEN: &str = "since when the thread that let go of the lock had it";
 /// So many are named.
 const NAMED: usize = 2;
 
@@ -47,17 +47,14 @@ pub fn find(process: &ProcessReport, tids: &[u32]) -> Option<LastHolder> {
     let part: f64 = by.iter().map(|(_, part)| part).sum();
     // Of a signal nobody has to let go.
     let did = if let_go * 2 >= count { "let go of it" } else { "woke them" };
-    let clause = match by[..] {
-        [((tid, name), part)] => {
-            let (part, who) = (words::percent(part), called(tid, name));
-            format!("; {part} of that time ended when {who} {did}")
-        }
-        _ => {
-            let named = by.iter().map(|((tid, name), part)| {
-                format!("{} ({})", called(*tid, name), words::percent(*part))
-            });
-            format!("; it ended when {} {did}", named.collect::<Vec<_>>().join(" or "))
-        }
+    let clause = if let [((tid, name), part)] = by[..] {
+        let (part, who) = (words::percent(part), called(tid, name));
+        format!("; {part} of that time ended when {who} {did}")
+    } else {
+        let named = by.iter().map(|((tid, name), part)| {
+            format!("{} ({})", called(*tid, name), words::percent(*part))
+        });
+        format!("; it ended when {} {did}", named.collect::<Vec<_>>().join(" or "))
     };
     let what = format!("part of the waits there that ended when one of these threads {did}");
     Some(LastHolder { clause, evidence: Evidence::made(&what, part, Unit::Share) })

@@ -253,8 +253,8 @@ mod tests {
             let mut parks = Parks::default();
             parks.introduce(ThreadId(2), 72);
             parks.dismiss(ThreadId(2), 72);
-            for (others, is_known) in [(0, true), (GONE as u32 - 1, true), (1, false)] {
-                for tid in 1_000..1_000 + others {
+            for (others, is_known) in [(0, true), (GONE - 1, true), (1, false)] {
+                for tid in (1_000..).take(others) {
                     parks.introduce(ThreadId(tid), tid);
                     parks.dismiss(ThreadId(tid), tid);
                 }
@@ -273,7 +273,7 @@ mod tests {
             parks.introduce(ThreadId(2), 72);
             parks.dismiss(ThreadId(2), 72);
             parks.introduce(ThreadId(3), 72);
-            for tid in 1_000..1_000 + GONE as u32 {
+            for tid in (1_000..).take(GONE) {
                 parks.dismiss(ThreadId(tid), tid);
             }
             parks.add(ONE, began(10, 1));
