@@ -12,10 +12,23 @@ from typing import Any
 
 import pytest
 from pythons import Python, pythons
+from shown_pages import DESK, PHONE, Shown, chromium, page_of, report_of
 from suite import PROGRAMS
 from tracing import Recording, trace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+NAMES = {"ann", "ben", "cid"}
+IN_TURN = """
+import threading, time
+lock = threading.Lock()
+def works():
+    for _ in range(20):
+        with lock:
+            time.sleep(0.02)
+threads = [threading.Thread(target=works, name=name) for name in ("ann", "ben", "cid")]
+[it.start() for it in threads]
+[it.join() for it in threads]
+"""
 PROGRAM = PROGRAMS / "lock_holders.py"
 every_python = pytest.mark.parametrize("python", pythons(since=(3, 8)), ids=str)
 
@@ -96,21 +109,39 @@ def test_it_is_known_under_every_policy(tmp_path: Path, python: Python, policy: 
     assert ended(waits_for_one_lock(recording)) == told(recording)
 
 
-def test_the_screen_tells_of_locks_that_threads_take_in_turn(ungil: Run, tmp_path: Path) -> None:
-    program = tmp_path / "turns.py"
-    program.write_text(
-        "import threading, time\n"
-        "lock = threading.Lock()\n"
-        "def works():\n"
-        "    for _ in range(10):\n"
-        "        with lock:\n"
-        "            time.sleep(0.02)\n"
-        "threads = [threading.Thread(target=works, name=name) for name in ('ann', 'ben', 'cid')]\n"
-        "[it.start() for it in threads], [it.join() for it in threads]\n"
-    )
-    path = trace(tmp_path, sys.executable, program).path
-    lines = ungil("report", str(path)).stdout.splitlines()
+@pytest.fixture(scope="module")
+def in_turn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of three threads that take a lock in turn."""
+    folder = tmp_path_factory.mktemp("turns")
+    program = folder / "turns.py"
+    program.write_text(IN_TURN)
+    return trace(folder, sys.executable, program).path
+
+
+def test_the_screen_tells_of_locks_that_threads_take_in_turn(ungil: Run, in_turn: Path) -> None:
+    lines = ungil("report", str(in_turn)).stdout.splitlines()
     (head,) = [number for number, it in enumerate(lines) if it.startswith("Who waited for locks")]
     row = lines[head + 1].split()
-    assert row[0] in {"ann", "ben", "cid"}
-    assert {"ann", "ben", "cid"} & set(row[1:]), lines[head + 1]
+    assert row[0] in NAMES
+    assert NAMES & set(row[1:]), lines[head + 1]
+
+
+def test_the_advice_tells_who_let_go_of_a_lock(ungil: Run, in_turn: Path) -> None:
+    advised = json.loads(ungil("advise", str(in_turn), "--json").stdout)["advice"]
+    (lock,) = [it for it in advised if it["cause"] == "lock"]
+    assert "let go of it" in lock["text"]
+
+
+def test_the_page_shows_who_waited_for_locks(in_turn: Path) -> None:
+    (process,) = report_of(in_turn)["processes"]
+    first = process["lock_waits"][0]
+    with chromium() as browser:
+        for size in (PHONE, DESK):
+            shown = Shown(browser, page_of(in_turn), size)
+            section = shown.page.locator("section[aria-labelledby=locks]")
+            row = section.locator("tbody tr").first
+            row.wait_for()
+            text = row.inner_text()
+            assert text.startswith(first["name"])
+            assert all(waker["name"] in text for waker in first["wakers"][:3])
+            assert shown.said == []

@@ -50,6 +50,24 @@ def test_sums_of_holds_and_waits_are_those_of_the_report(ungil: Run, trace: str)
                 assert row["ns"] == pytest.approx(1e9 * thread[f"{key}_s"], abs=1)
 
 
+def test_waits_for_locks_are_those_of_the_report(ungil: Run, trace: str) -> None:
+    (process,) = json.loads(ungil("report", trace, "--json").stdout)["processes"]
+    assert process["lock_waits"], "the main thread waits for the others to end"
+    query = (
+        "SELECT tid, lock, count(*) AS n, sum(let_go) AS let_go, sum(waited_ns) AS ns, "
+        "max(ended_by_tid) AS ended_by FROM named_lock_waits GROUP BY tid, lock"
+    )
+    rows = {(row["tid"], row["lock"]): row for row in asked(ungil, trace, query)}
+    for wait in process["lock_waits"]:
+        row = rows.pop((wait["tid"], wait["lock"]))
+        assert row["n"] == wait["count"]
+        assert row["ns"] == pytest.approx(1e9 * wait["waited_s"], abs=10)
+        assert row["let_go"] == sum(waker["let_go"] for waker in wait["wakers"])
+        enders = [waker["tid"] for waker in wait["wakers"] if waker["tid"]]
+        assert row["ended_by"] == max(enders, default=None)
+    assert not rows
+
+
 def test_processes_and_threads_are_those_of_the_report(ungil: Run, trace: str) -> None:
     report = json.loads(ungil("report", trace, "--json").stdout)
     (process,) = report["processes"]

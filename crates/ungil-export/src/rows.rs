@@ -4,10 +4,12 @@ use crate::known::{End, KnownProcess, KnownThread};
 use crate::parts::{Part, Parts};
 use crate::stacks::StackFrame;
 use crate::stretches::{Hold, Stretch, Stretches, Wait};
+use std::ops::Range;
+use ungil_core::park::{Cause, Ending};
 use ungil_core::schedule::Policy;
 use ungil_trace::Record;
 use ungil_trace::origin::Origin;
-use ungil_trace::record::Process;
+use ungil_trace::record::{Park, Process, ThreadId};
 
 /// Rows of one batch.
 const BATCH: usize = 10_000;
@@ -29,6 +31,7 @@ pub type Batch = (&'static str, Vec<Vec<Cell>>);
 /// Turns records into rows.
 #[derive(Debug)]
 pub struct Rows {
+    part_ns: Range<u64>,
     stretches: Stretches,
     made: Made,
 }
@@ -38,15 +41,18 @@ struct Made {
     holds: Vec<Vec<Cell>>,
     samples: Vec<Vec<Cell>>,
     waits: Vec<Vec<Cell>>,
+    lock_waits: Vec<Vec<Cell>>,
     parts: Parts,
     hold_id: i64,
     wait_id: i64,
+    lock_wait_id: i64,
 }
 
 impl Rows {
     /// Of what happens from `from_ns` on and before `to_ns`.
     pub fn new(from_ns: u64, to_ns: u64) -> Self {
-        Self { stretches: Stretches::new(from_ns, to_ns), made: Made::default() }
+        let (stretches, made) = (Stretches::new(from_ns, to_ns), Made::default());
+        Self { part_ns: from_ns..to_ns, stretches, made }
     }
 
     /// Takes in one record, and hands over rows when there are many.
@@ -55,9 +61,15 @@ impl Rows {
         record: &Record,
         take: &mut impl FnMut(Batch) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { stretches, made } = self;
+        let Self { part_ns, stretches, made } = self;
         stretches.push(record, &mut |stretches, stretch| made.add(stretches, &stretch));
-        if made.holds.len().max(made.samples.len()).max(made.waits.len()) >= BATCH {
+        if let Record::Parked { thread, park } = record
+            && park.cause == Cause::OffGil
+        {
+            made.add_lock_wait(stretches, part_ns, *thread, park);
+        }
+        let tables = [&made.holds, &made.samples, &made.waits, &made.lock_waits];
+        if tables.iter().any(|rows| rows.len() >= BATCH) {
             made.hand_over(take)?;
         }
         Ok(())
@@ -65,7 +77,7 @@ impl Rows {
 
     /// Hands over the rest.
     pub fn finish<E>(mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
-        let Self { stretches, made } = &mut self;
+        let Self { stretches, made, .. } = &mut self;
         stretches.finish(&mut |stretches, stretch| made.add(stretches, &stretch));
         made.sample_rest(stretches);
         made.hand_over(take)?;
@@ -129,6 +141,33 @@ impl Made {
         }
     }
 
+    /// Adds what of a wait for a lock lies in that part.
+    fn add_lock_wait(
+        &mut self,
+        stretches: &Stretches,
+        part_ns: &Range<u64>,
+        thread: ThreadId,
+        park: &Park,
+    ) {
+        let begin_ns = park.since_ns.max(part_ns.start).max(stretches.started_ns());
+        let end_ns = park.until_ns.min(part_ns.end);
+        let Some(known) = stretches.threads.get(&thread.0).filter(|_| begin_ns < end_ns) else {
+            return;
+        };
+        let since = |ns: u64| number(ns.saturating_sub(stretches.started_ns()));
+        self.lock_wait_id += 1;
+        self.lock_waits.push(vec![
+            Cell::Number(self.lock_wait_id),
+            number(known.process.0),
+            number(park.lock),
+            number(thread.0),
+            since(begin_ns),
+            since(end_ns),
+            park.waker.map_or(Cell::Null, |waker| number(waker.0)),
+            number(u32::from(park.ending == Ending::LetGo)),
+        ]);
+    }
+
     /// Adds what nobody looked at any more.
     fn sample_rest(&mut self, stretches: &Stretches) {
         let Self { parts, samples, .. } = self;
@@ -139,9 +178,12 @@ impl Made {
     }
 
     fn hand_over<E>(&mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
-        for (table, rows) in
-            [("holds", &mut self.holds), ("samples", &mut self.samples), ("waits", &mut self.waits)]
-        {
+        for (table, rows) in [
+            ("holds", &mut self.holds),
+            ("samples", &mut self.samples),
+            ("waits", &mut self.waits),
+            ("lock_waits", &mut self.lock_waits),
+        ] {
             if !rows.is_empty() {
                 take((table, std::mem::take(rows)))?;
             }

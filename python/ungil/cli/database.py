@@ -53,6 +53,15 @@ TABLES = {
     acquired INTEGER NOT NULL,    -- 0 if the thread or the trace ended first
     culprit_id INTEGER REFERENCES threads, -- who held longest during the wait; NULL if nobody held
     drop_requests INTEGER NOT NULL""",
+    "lock_waits": """\
+    id INTEGER PRIMARY KEY,
+    process_id INTEGER NOT NULL REFERENCES processes,
+    lock INTEGER NOT NULL,        -- the same for all that waited for the same lock
+    thread_id INTEGER NOT NULL REFERENCES threads,
+    start_ns INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL,
+    ended_by_id INTEGER REFERENCES threads, -- who ended it; NULL after a time limit, or if unknown
+    let_go INTEGER NOT NULL       -- 1 if that one had the lock and let go of it""",
     "samples": """\
     hold_id INTEGER REFERENCES holds, -- NULL if it stands for several short holds
     thread_id INTEGER NOT NULL REFERENCES threads,
@@ -95,6 +104,15 @@ VIEWS = {
     JOIN threads ON threads.id = waits.thread_id
     JOIN processes ON processes.id = waits.process_id
     LEFT JOIN threads AS culprits ON culprits.id = waits.culprit_id""",
+    "named_lock_waits": """\
+    SELECT lock_waits.id, processes.pid, processes.command, lock_waits.lock, threads.tid,
+        threads.name AS thread, lock_waits.start_ns, lock_waits.end_ns,
+        lock_waits.end_ns - lock_waits.start_ns AS waited_ns, enders.name AS ended_by,
+        enders.tid AS ended_by_tid, lock_waits.let_go
+    FROM lock_waits
+    JOIN threads ON threads.id = lock_waits.thread_id
+    JOIN processes ON processes.id = lock_waits.process_id
+    LEFT JOIN threads AS enders ON enders.id = lock_waits.ended_by_id""",
 }
 
 SCHEMA = 1
