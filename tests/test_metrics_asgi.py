@@ -186,8 +186,9 @@ def test_what_other_threads_and_tasks_do_for_a_request_is_charged_if_it_is_part_
         asyncio.run(client.get(route))
         cost = client.costs[route]
         least_ns = 30_000_000 if route in ("thread", "called") else 40_000_000
-        # Nothing is charged twice: one thread after the other held it.
-        assert least_ns <= cost.held_ns <= cost.wall_ns, route
+        # Nothing is charged twice: one thread after the other held it. The one length is counted by
+        # the processor, whose rate is known to some parts in 10,000, and the other by the kernel.
+        assert least_ns <= cost.held_ns <= 1.001 * cost.wall_ns, route
     assert (compute(), asyncio.run(task())) == ("computed", "done")
     assert (compute.__name__, inspect.iscoroutinefunction(task)) == ("compute", True)
 

@@ -138,6 +138,12 @@ def check_slice(contents: Contents, slice_: Event) -> None:
     """A slice is on a thread's track, and says how it ended."""
     assert contents.tracks[slice_.track].HasField("thread"), slice_
     args = slice_.args
+    if slice_.name == "parked":
+        assert args["since_ns"] == slice_.begin_ns, slice_
+        assert args["cause"] == "lock off the GIL", slice_
+        assert args["ending"] in ("woken", "let go", "alone", "unfinished"), slice_
+        assert ("waker" in args) == ("waker_tid" in args), slice_
+        return
     assert slice_.name in ("wait", "hold"), slice_
     if slice_.name == "hold":
         assert args.keys() <= {"gil", "release", "unfinished"}, slice_

@@ -190,11 +190,16 @@ impl Parks {
         self.locks.get(&(wait.cause, wait.lock)).is_some_and(|it| it.together)
     }
 
-    /// The locks for which some thread waited that also let go of them for others.
+    /// The locks for which some thread waited that also let go of them for others. Where nobody is known
+    /// to have let go of any, as from 3.14 on, one that ended waits of others, if two waited at once:
+    /// then it is not several locks, one after the other at one address.
     fn contended(&self) -> HashSet<(Cause, u32)> {
-        let waits = self.waits.iter().filter(|(wait, _)| wait.lock != 0);
-        let wakers = waits.flat_map(|(wait, waits)| {
-            let those = waits.wakers.iter().filter(|wakes| wakes.let_go > 0);
+        let off_gil = |wait: &Wait| wait.cause == Cause::OffGil && wait.lock != 0;
+        let waits = || self.waits.iter().filter(|(wait, _)| off_gil(wait));
+        let is_known = waits().flat_map(|(_, waits)| &waits.wakers).any(|it| it.let_go > 0);
+        let wakers = waits().flat_map(|(wait, waits)| {
+            let may_be = !is_known && self.is_shared(wait);
+            let those = waits.wakers.iter().filter(move |wakes| wakes.let_go > 0 || may_be);
             let others = those.filter_map(|wakes| wakes.waker);
             others
                 .filter(|waker| *waker != wait.thread)

@@ -2,7 +2,7 @@
 
 use super::scenario::*;
 use crate::analysis::Part;
-use crate::record::Record;
+use crate::record::{Park, Record};
 use crate::report::{Evidence, Finding, ParksReport, Report};
 use proptest::prelude::*;
 use ungil_core::park::{Cause, Ending};
@@ -93,19 +93,32 @@ fn a_lock_that_threads_take_in_turn_is_contended() {
     assert!(!contended(&[(1, (0, 100), 0), (2, (50, 200), 0)]), "0 did not have to wait");
 }
 
+/// What threads waited for in one lock, where it is not known whether the ones that woke them had it.
+fn woken(sleeps: &[(u32, (u64, u64), u32)]) -> Report {
+    let mut scenario = Scenario::new(3);
+    for &(thread, (from, to), waker) in sleeps {
+        let mut park = parked(thread, (from * MS, to * MS), (Cause::OffGil, 8), waker);
+        let Record::Parked { park: Park { ending, .. }, .. } = &mut park else { unreachable!() };
+        *ending = Ending::Woken;
+        scenario.analysis.push(&park);
+    }
+    scenario.end(1_000 * MS)
+}
+
 #[test]
 fn a_lock_with_which_threads_give_each_other_signals_is_not() {
-    let mut scenario = Scenario::new(3);
-    for (thread, waker) in [(1, 2), (2, 1)] {
-        let mut signal = parked(thread, (0, 100 * MS), (Cause::OffGil, 8), waker);
-        let Record::Parked { park, .. } = &mut signal else { unreachable!() };
-        park.ending = Ending::Woken;
-        scenario.analysis.push(&signal);
-    }
-    let report = scenario.end(1_000 * MS);
+    let report = woken(&[(1, (0, 100), 2), (2, (150, 200), 1)]);
     let rows = &report.processes[0].lock_waits;
     assert_eq!(rows.len(), 2);
     assert!(rows.iter().all(|row| !row.contended && row.wakers[0].let_go == 0));
+}
+
+#[test]
+fn where_nobody_is_known_to_have_a_lock_it_is_contended_if_two_wait_at_once() {
+    let report = woken(&[(1, (0, 100), 0), (2, (50, 200), 1)]);
+    assert!(report.processes[0].lock_waits.iter().all(|row| row.contended));
+    let report = woken(&[(1, (0, 100), 0), (2, (50, 200), 0)]);
+    assert!(report.processes[0].lock_waits.iter().all(|row| !row.contended));
 }
 
 #[test]
