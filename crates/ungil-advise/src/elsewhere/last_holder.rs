@@ -29,9 +29,11 @@ pub fn find(process: &ProcessReport, tids: &[u32]) -> Option<LastHolder> {
     let mut rows = tids.iter().filter_map(|tid| longest(process, *tid)).peekable();
     rows.peek()?;
     let (mut waited_s, mut count, mut let_go) = (0.0, 0, 0);
+    let mut is_contended = true;
     let mut ended_s: BTreeMap<(u32, &str), f64> = BTreeMap::new();
     for row in rows {
         waited_s += row.waited_s;
+        is_contended &= row.contended;
         for waker in &row.wakers {
             (count, let_go) = (count + waker.count, let_go + waker.let_go);
             if let (Some(tid), Some(name)) = (waker.tid, waker.name.as_deref()) {
@@ -46,7 +48,7 @@ pub fn find(process: &ProcessReport, tids: &[u32]) -> Option<LastHolder> {
     by.truncate(if most >= MOST { 1 } else { NAMED });
     let part: f64 = by.iter().map(|(_, part)| part).sum();
     // Of a signal nobody has to let go.
-    let did = if let_go * 2 >= count { "let go of it" } else { "woke them" };
+    let did = if is_contended || let_go * 2 >= count { "let go of it" } else { "woke them" };
     let clause = if let [((tid, name), part)] = by[..] {
         let (part, who) = (words::percent(part), called(tid, name));
         format!("; {part} of that time ended when {who} {did}")
