@@ -87,7 +87,7 @@ def _threads(threads: list[ParkedThread], names: Counter[str], rows: int) -> Tab
     for thread in threads[:rows]:
         causes = {it["cause"]: it for it in thread["causes"]}
         cells = [_total(causes.get(cause)) for cause in columns]
-        table.add_row(Text(called(thread, names)), *cells, *_lengths(list(causes.values())))
+        table.add_row(Text(_called(thread, names)), *cells, *_lengths(list(causes.values())))
     return table
 
 
@@ -114,9 +114,9 @@ def _waits(waits: list[ParkedAt], names: Counter[str], rows: int) -> list[Render
     grid.add_column("at", overflow="fold")
     grid.add_column("woken by", overflow="fold")
     for wait in waits[:rows]:
-        woken = [ended_by(waker, wait, names) for waker in wait["wakers"][:3]]
+        woken = [_share_of(waker, wait, names) for waker in wait["wakers"][:3]]
         grid.add_row(
-            Text(called(wait, names)),
+            Text(_called(wait, names)),
             duration(wait["waited_s"]),
             tally(wait["count"]),
             Text(_what(wait)),
@@ -145,8 +145,7 @@ def _is_its_own(wait: ParkedAt) -> bool:
     return own > wait["waited_s"] / 2
 
 
-def ended_by(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
-    """A thread that ended waits, and which part of them it ended."""
+def _share_of(waker: Waker, wait: ParkedAt, names: Counter[str]) -> str:
     part = share(waker["waited_s"], wait["waited_s"])
     frame = waker.get("frame")
     if frame:
@@ -174,8 +173,7 @@ def _what(wait: ParkedAt) -> str:
             return "a lock of the interpreter or an extension"
 
 
-def called(thread: ParkedThread | ParkedAt, names: Counter[str]) -> str:
-    """The name of a thread, with its id where others are called so, too."""
+def _called(thread: ParkedThread | ParkedAt, names: Counter[str]) -> str:
     return _name(thread["tid"], thread["name"], names)
 
 

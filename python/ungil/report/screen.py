@@ -77,7 +77,7 @@ def render(report: Report, console: Console, advice: int = TOLD) -> None:
     above += [*advice_section(report, advice), Text(), _gil_line(gil, process, seconds), Text()]
     below[:0] = [
         *blame_section(gil, names, few, console.width),
-        *locks_section(process, seconds, few),
+        *locks_section(process, names, seconds, few),
         *holds_section(gil, names, few, console.width),
         *_stops(process),
     ]
