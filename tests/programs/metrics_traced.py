@@ -77,6 +77,9 @@ def serve_wsgi():
     loop.start()
     ask(server.effective_port)
     server.close()
+    loop.join()
+    # Its workers may not be done with the last answer yet, and they are daemons.
+    server.task_dispatcher.shutdown(timeout=60)
     return loop
 
 
@@ -110,7 +113,6 @@ loop = serve_wsgi() if kind == "wsgi" else serve_asgi()
 loop.join()
 over = True
 computing.join()
-# waitress's workers are daemons that wait for the next request, without the GIL.
 told = {}
 for metric in REGISTRY.collect():
     for sample in metric.samples:
