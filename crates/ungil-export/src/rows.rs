@@ -4,7 +4,6 @@ use crate::known::{End, KnownProcess, KnownThread};
 use crate::parts::{Part, Parts};
 use crate::stacks::StackFrame;
 use crate::stretches::{Hold, Stretch, Stretches, Wait};
-use std::ops::Range;
 use ungil_core::park::{Cause, Ending};
 use ungil_core::schedule::Policy;
 use ungil_trace::Record;
@@ -31,7 +30,6 @@ pub type Batch = (&'static str, Vec<Vec<Cell>>);
 /// Turns records into rows.
 #[derive(Debug)]
 pub struct Rows {
-    part_ns: Range<u64>,
     stretches: Stretches,
     made: Made,
 }
@@ -51,8 +49,7 @@ struct Made {
 impl Rows {
     /// Of what happens from `from_ns` on and before `to_ns`.
     pub fn new(from_ns: u64, to_ns: u64) -> Self {
-        let (stretches, made) = (Stretches::new(from_ns, to_ns), Made::default());
-        Self { part_ns: from_ns..to_ns, stretches, made }
+        Self { stretches: Stretches::new(from_ns, to_ns), made: Made::default() }
     }
 
     /// Takes in one record, and hands over rows when there are many.
@@ -61,12 +58,12 @@ impl Rows {
         record: &Record,
         take: &mut impl FnMut(Batch) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { part_ns, stretches, made } = self;
+        let Self { stretches, made } = self;
         stretches.push(record, &mut |stretches, stretch| made.add(stretches, &stretch));
         if let Record::Parked { thread, park } = record
             && park.cause == Cause::OffGil
         {
-            made.add_lock_wait(stretches, part_ns, *thread, park);
+            made.add_lock_wait(stretches, *thread, park);
         }
         let tables = [&made.holds, &made.samples, &made.waits, &made.lock_waits];
         if tables.iter().any(|rows| rows.len() >= BATCH) {
@@ -77,7 +74,7 @@ impl Rows {
 
     /// Hands over the rest.
     pub fn finish<E>(mut self, take: &mut impl FnMut(Batch) -> Result<(), E>) -> Result<(), E> {
-        let Self { stretches, made, .. } = &mut self;
+        let Self { stretches, made } = &mut self;
         stretches.finish(&mut |stretches, stretch| made.add(stretches, &stretch));
         made.sample_rest(stretches);
         made.hand_over(take)?;
@@ -141,15 +138,10 @@ impl Made {
         }
     }
 
-    /// Adds what of a wait for a lock lies in that part.
-    fn add_lock_wait(
-        &mut self,
-        stretches: &Stretches,
-        part_ns: &Range<u64>,
-        thread: ThreadId,
-        park: &Park,
-    ) {
-        let begin_ns = park.since_ns.max(part_ns.start).max(stretches.started_ns());
+    /// Adds what of a wait for a lock lies in the part.
+    fn add_lock_wait(&mut self, stretches: &Stretches, thread: ThreadId, park: &Park) {
+        let part_ns = stretches.part_ns();
+        let begin_ns = park.since_ns.max(part_ns.start);
         let end_ns = park.until_ns.min(part_ns.end);
         let Some(known) = stretches.threads.get(&thread.0).filter(|_| begin_ns < end_ns) else {
             return;

@@ -7,6 +7,7 @@ use crate::known::{End, KnownProcess, KnownThread};
 use crate::running::{Running, Sample};
 use crate::stacks::{StackId, Stacks};
 use std::collections::HashMap;
+use std::ops::Range;
 use ungil_core::{Event, Kind};
 use ungil_trace::analysis::Analysis;
 use ungil_trace::record::{Doing, ProcessId, ProcessTotals, Record, ThreadId};
@@ -134,6 +135,11 @@ impl Stretches {
     /// When the first process started.
     pub fn started_ns(&self) -> u64 {
         self.started_ns.unwrap_or(self.end_ns)
+    }
+
+    /// From when to when it is exported.
+    pub fn part_ns(&self) -> Range<u64> {
+        self.from_ns..self.to_ns
     }
 
     /// The end of what is exported, or the latest time so far if that is earlier.

@@ -9,7 +9,8 @@
 //!
 //! # Without one
 //! A thread of a free-threaded interpreter (3.13 and later) whose GIL is off parks for whatever keeps
-//! it from going on. `_PyParkingLot_Park` (`Python/parking_lot.c`) keeps what it waits for on its own stack:
+//! it from going on. `_PyParkingLot_Park` (`Python/parking_lot.c`) keeps what it waits for on its own
+//! stack:
 //! ```text
 //! struct wait_entry { void *park_arg; uintptr_t addr; _PySemaphore sema; ... };
 //! ```
@@ -33,6 +34,7 @@
 use crate::interpreter::Interpreter;
 use crate::places::{PLACES, hash, place_of};
 use crate::system::keeping_errno;
+use crate::thread::Thread;
 use crate::{clock, collecting, free_threaded, lock, objects, stacks, thread};
 use libc::{c_int, c_void, clockid_t, sem_t, timespec};
 use std::cell::Cell;
@@ -57,10 +59,10 @@ const TID_BITS: u32 = 22;
 /// In [`POSTED`]: that thread had taken it.
 const HAD_IT: u32 = 1 << TID_BITS;
 const POSTED_BITS: u32 = TID_BITS + 1;
-/// Who took which semaphore last, as in [`POSTED`], if somebody had slept on it.
-static TAKEN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// The same with the number of the stack from which that was done.
 static POSTED_IN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+/// Who took which semaphore last, as in [`POSTED`], if somebody had slept on it.
+static TAKEN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 /// Semaphores on which somebody sleeps.
 static SLEPT_ON: [AtomicUsize; PLACES] = [const { AtomicUsize::new(0) }; PLACES];
 
@@ -165,16 +167,18 @@ pub unsafe extern "C" fn try_wait(sem: *mut sem_t) -> c_int {
     // SAFETY: the caller's own argument, unchanged.
     let result = unsafe { lock::try_wait(sem) };
     if result == 0 && is_slept_on(sem) {
-        keeping_errno(|| took(sem));
+        keeping_errno(|| {
+            if let Some(thread) = thread::current() {
+                took(&thread, sem);
+            }
+        });
     }
     result
 }
 
-/// The calling thread has taken it.
-fn took(sem: *mut sem_t) {
-    if let Some(thread) = thread::current() {
-        place_of(&TAKEN, sem).store(posted(sem, thread.tid()), Relaxed);
-    }
+/// The thread has taken it.
+fn took(thread: &Thread, sem: *mut sem_t) {
+    place_of(&TAKEN, sem).store(posted(sem, thread.tid()), Relaxed);
 }
 
 /// Stands in for `sem_wait`.
@@ -269,7 +273,7 @@ fn ended(sem: *mut sem_t, result: c_int) {
             let stack = take(&POSTED_IN, sem);
             let waker = take(&POSTED, sem);
             let stack = u16::try_from(stack).unwrap_or(0);
-            place_of(&TAKEN, sem).store(posted(sem, thread.tid()), Relaxed);
+            took(&thread, sem);
             let ending = if waker & HAD_IT == 0 { Ending::Woken } else { Ending::LetGo };
             ParkEntry::Ended { at_ticks, ending, waker: waker & !HAD_IT, stack }
         } else {
@@ -288,20 +292,24 @@ fn ended(sem: *mut sem_t, result: c_int) {
 /// What a thread waits for that sleeps on the semaphore at `sem`: why, the type of the object if it
 /// is known, and the address of what is waited for.
 fn waited_for(sem: usize, is_timed: bool) -> (Cause, u8, usize) {
-    let has_gil = !free_threaded::is_build();
     let frame = &raw const sem as usize;
-    if !(frame..frame + STACK_BYTES).contains(&sem) {
-        return (if has_gil { Cause::OffGil } else { Cause::Lock }, 0, sem);
-    }
-    let words = (sem - 16) as *const [usize; 2];
-    // SAFETY: the semaphore lies in the frame of a caller of this thread, and so do the two words
-    // below it, above the frames of this library.
-    let [argument, address] = unsafe { words.read_unaligned() };
-    if address == 0 {
-        return (if has_gil { Cause::OffGil } else { Cause::Internal }, 0, 0);
-    }
-    if has_gil {
+    let is_in_frame = (frame..frame + STACK_BYTES).contains(&sem);
+    let [argument, address] = if is_in_frame {
+        let words = (sem - 16) as *const [usize; 2];
+        // SAFETY: the semaphore lies in the frame of a caller of this thread, and so do the two words
+        // below it, above the frames of this library.
+        unsafe { words.read_unaligned() }
+    } else {
+        [0, sem]
+    };
+    if !free_threaded::is_build() {
         return (Cause::OffGil, 0, address);
+    }
+    if !is_in_frame {
+        return (Cause::Lock, 0, address);
+    }
+    if address == 0 {
+        return (Cause::Internal, 0, 0);
     }
     if argument != 0 {
         let (cause, of) = objects::holder_of_lock(address);

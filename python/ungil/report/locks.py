@@ -29,7 +29,9 @@ def locks_section(process: Process, names: Names, seconds: float, few: int) -> l
         return []
     everyone = [it for wait in waits for it in (wait, *wait["wakers"][:ENDERS])]
     fitted = names.fitted({_called(it, names) for it in everyone}, WIDTH)
-    numbers = {wait["lock"]: place for place, wait in enumerate(_by_lock(waits), start=1)}
+    numbers: dict[int | None, int] = {}
+    for wait in waits:
+        numbers.setdefault(wait["lock"], len(numbers) + 1)
     grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column(Text("Who waited for locks", style="bold"), no_wrap=True)
     for head in ("waited", "", "times", "max", "lock"):
@@ -56,8 +58,3 @@ def _called(thread: ParkedAt | Waker, names: Names) -> str:
     """What to call it; who ended a wait may not be known."""
     tid = thread["tid"]
     return "unknown" if tid is None else names.of(tid, thread["name"])
-
-
-def _by_lock(waits: list[ParkedAt]) -> list[ParkedAt]:
-    """The first wait of each lock."""
-    return list({wait["lock"]: wait for wait in reversed(waits)}.values())[::-1]

@@ -2,8 +2,6 @@
 
 import type { ParkedAt, ProcessReport } from "./report";
 
-export { wokenBy } from "./parks";
-
 /** Who waited for less than this part of the time does not wait for locks. */
 const LEAST = 0.01;
 

@@ -1,10 +1,11 @@
 /** Locks of the program that its threads took in turn, off the GIL. */
 
-import { contended, lockNumbers, wokenBy } from "../model/locks";
-import type { FullReport, ProcessReport } from "../model/report";
-import { duration, grouped, share, tally } from "../units/numbers";
+import { contended, lockNumbers } from "../model/locks";
+import { wokenBy } from "../model/parks";
+import type { FullReport, ParkedAt, ProcessReport } from "../model/report";
+import { duration, share, tally } from "../units/numbers";
 import { element, name, replace } from "./dom";
-import { table } from "./parks";
+import { more, table } from "./parks";
 import { wide } from "./threads";
 
 /** How many waits are shown of a process, and of how many processes. */
@@ -23,7 +24,8 @@ export function locksSection(): HTMLElement {
 
 /** Fills `place` with the waits for locks of the processes of `report`, if there are any. */
 export function showLocks(place: HTMLElement, report: FullReport): void {
-  const those = report.processes.filter((process) => contended(process).length);
+  const all = report.processes.map((process) => ({ process, rows: contended(process) }));
+  const those = all.filter(({ rows }) => rows.length);
   if (!those.length) return;
   place.hidden = false;
   replace(
@@ -31,22 +33,17 @@ export function showLocks(place: HTMLElement, report: FullReport): void {
     element("h2", { id: "locks" }, "Who waited for locks"),
     ...those
       .slice(0, PROCESSES)
-      .flatMap((process) => [
+      .flatMap(({ process, rows }) => [
         those.length > 1 && element("h3", {}, `pid ${process.pid}`),
-        wide("Who waited for locks", waits(process)),
-        ...more(contended(process).length - WAITS, "waits"),
+        wide("Who waited for locks", waits(process, rows)),
+        ...more(rows.length - WAITS, "waits"),
       ]),
     ...more(those.length - PROCESSES, "processes"),
     element("p", { class: "quiet" }, UNSEEN),
   );
 }
 
-function more(count: number, noun: string): HTMLElement[] {
-  return count > 0 ? [element("p", { class: "quiet" }, `And ${grouped(count)} more ${noun}.`)] : [];
-}
-
-function waits(process: ProcessReport): HTMLElement {
-  const rows = contended(process);
+function waits(process: ProcessReport, rows: ParkedAt[]): HTMLElement {
   const numbers = lockNumbers(rows);
   const body = element("tbody");
   for (const wait of rows.slice(0, WAITS)) {

@@ -62,7 +62,8 @@ function off({ free_threaded: state }: ProcessReport): string {
     : "";
 }
 
-function more(count: number, noun: string): HTMLElement[] {
+/** That there are so many more, if there are. */
+export function more(count: number, noun: string): HTMLElement[] {
   return count > 0 ? [element("p", { class: "quiet" }, `And ${grouped(count)} more ${noun}.`)] : [];
 }
 

@@ -210,7 +210,7 @@ impl Parks {
     }
 
     /// What threads waited at locks, longest first, in idleness last.
-    fn rows(
+    pub(super) fn rows(
         &self,
         stacks: &ParkStacks,
         who: impl Fn(ThreadId) -> Option<(u32, String, bool)>,

@@ -180,7 +180,7 @@ impl View<'_> {
     /// What its threads waited for off the GIL.
     fn lock_waits(&self) -> Vec<ParkedAt> {
         let (locks, stacks) = (self.process.locks.as_ref(), ParkStacks::default());
-        locks.map_or_else(Vec::new, |locks| locks.report(&stacks, |id| self.identity(id)).waits)
+        locks.map_or_else(Vec::new, |locks| locks.rows(&stacks, |id| self.identity(id)))
     }
 
     fn free_threaded(&self) -> Option<FreeThreaded> {

@@ -63,18 +63,21 @@ fn a_lock_of_the_program_is_contended_if_two_sleep_for_it_at_once() {
     assert!(!told((400, 600)), "that may be a condition of which nobody waits in vain");
 }
 
-/// What threads of a process with a GIL waited for in a lock: from, to, and who ended it.
-fn lock_waits(sleeps: &[(u32, (u64, u64), u32)]) -> Report {
+/// What threads of a process with a GIL waited for in a lock: from, to, and who ended it in this way.
+fn lock_waits(ended: Ending, sleeps: &[(u32, (u64, u64), u32)]) -> Report {
     let mut scenario = Scenario::new(3);
     for &(thread, (from, to), waker) in sleeps {
-        scenario.park(thread, (from * MS, to * MS), (Cause::OffGil, 8), waker);
+        let mut park = parked(thread, (from * MS, to * MS), (Cause::OffGil, 8), waker);
+        let Record::Parked { park: Park { ending, .. }, .. } = &mut park else { unreachable!() };
+        *ending = ended;
+        scenario.analysis.push(&park);
     }
     scenario.end(1_000 * MS)
 }
 
 #[test]
 fn waits_for_locks_with_a_gil_are_told_apart_from_parks() {
-    let report = lock_waits(&[(1, (0, 400), 0), (1, (500, 600), 2)]);
+    let report = lock_waits(Ending::LetGo, &[(1, (0, 400), 0), (1, (500, 600), 2)]);
     assert_eq!(kinds(&report), ["another"], "a condition, of which nobody waits in vain");
     let process = &report.processes[0];
     assert!(process.parks.is_none());
@@ -87,27 +90,15 @@ fn waits_for_locks_with_a_gil_are_told_apart_from_parks() {
 #[test]
 fn a_lock_that_threads_take_in_turn_is_contended() {
     let contended = |sleeps: &[(u32, (u64, u64), u32)]| {
-        lock_waits(sleeps).processes[0].lock_waits.iter().all(|row| row.contended)
+        lock_waits(Ending::LetGo, sleeps).processes[0].lock_waits.iter().all(|row| row.contended)
     };
     assert!(contended(&[(1, (0, 100), 0), (2, (50, 200), 1)]), "1 had it before 2");
     assert!(!contended(&[(1, (0, 100), 0), (2, (50, 200), 0)]), "0 did not have to wait");
 }
 
-/// What threads waited for in one lock, where it is not known whether the ones that woke them had it.
-fn woken(sleeps: &[(u32, (u64, u64), u32)]) -> Report {
-    let mut scenario = Scenario::new(3);
-    for &(thread, (from, to), waker) in sleeps {
-        let mut park = parked(thread, (from * MS, to * MS), (Cause::OffGil, 8), waker);
-        let Record::Parked { park: Park { ending, .. }, .. } = &mut park else { unreachable!() };
-        *ending = Ending::Woken;
-        scenario.analysis.push(&park);
-    }
-    scenario.end(1_000 * MS)
-}
-
 #[test]
 fn a_lock_with_which_threads_give_each_other_signals_is_not() {
-    let report = woken(&[(1, (0, 100), 2), (2, (150, 200), 1)]);
+    let report = lock_waits(Ending::Woken, &[(1, (0, 100), 2), (2, (150, 200), 1)]);
     let rows = &report.processes[0].lock_waits;
     assert_eq!(rows.len(), 2);
     assert!(rows.iter().all(|row| !row.contended && row.wakers[0].let_go == 0));
@@ -115,9 +106,9 @@ fn a_lock_with_which_threads_give_each_other_signals_is_not() {
 
 #[test]
 fn where_nobody_is_known_to_have_a_lock_it_is_contended_if_two_wait_at_once() {
-    let report = woken(&[(1, (0, 100), 0), (2, (50, 200), 1)]);
+    let report = lock_waits(Ending::Woken, &[(1, (0, 100), 0), (2, (50, 200), 1)]);
     assert!(report.processes[0].lock_waits.iter().all(|row| row.contended));
-    let report = woken(&[(1, (0, 100), 0), (2, (50, 200), 0)]);
+    let report = lock_waits(Ending::Woken, &[(1, (0, 100), 0), (2, (50, 200), 0)]);
     assert!(report.processes[0].lock_waits.iter().all(|row| !row.contended));
 }
 

@@ -28,7 +28,7 @@ pub fn parked(thread: u32, times: (u64, u64), (cause, lock): (Cause, u32), waker
         cause,
         of: if cause == Cause::Pause { String::new() } else { "dict".to_owned() },
         lock,
-        ending: if cause == Cause::OffGil { Ending::LetGo } else { Ending::Woken },
+        ending: Ending::Woken,
         waker: Some(ThreadId(waker)),
         stack: 0,
         waker_stack: 0,
