@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -145,3 +146,46 @@ def test_the_page_shows_who_waited_for_locks(in_turn: Path) -> None:
             assert text.startswith(first["name"])
             assert all(waker["name"] in text for waker in first["wakers"][:3])
             assert shown.said == []
+
+
+SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def seconds(shown: str) -> float:
+    """A length as the page shows it."""
+    ((number, unit),) = re.findall(r"^([\d.]+)\s*(\D+)$", shown.strip())
+    return float(number) * SECONDS[unit]
+
+
+def test_for_a_selected_time_the_page_counts_waits_for_locks_as_the_report_does(
+    in_turn: Path,
+) -> None:
+    whole = report_of(in_turn)["duration_s"]
+    start, end = round(whole * 0.4, 3), round(whole * 0.7, 3)
+    (part,) = report_of(in_turn, "--from", str(start), "--to", str(end))["processes"]
+    expected = {
+        row["name"]: (row["waited_s"], row["count"], row["max_ms"] / 1e3)
+        for row in part["lock_waits"]
+        if row["contended"]
+    }
+    assert expected.keys() == NAMES
+    with chromium() as browser:
+        page = page_of(in_turn)
+        unit_s = Shown(browser, page).unit_s
+        begin, until = (round(it / unit_s) for it in (start, end))
+        shown = Shown(browser, page, link=f"#gil=0&range={begin}-{until}")
+        section = shown.page.locator("section[aria-labelledby=locks]")
+        section.locator("tbody tr").first.wait_for()
+        rows = section.locator("tbody tr").all()
+        cells = {
+            row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows
+        }
+        assert cells.keys() == NAMES
+        for name, (waited, _, count, longest, *_) in cells.items():
+            assert int(count) == expected[name][1]
+            assert seconds(waited) == pytest.approx(expected[name][0], rel=0.02)
+            assert seconds(longest) == pytest.approx(expected[name][2], rel=0.02)
+        shown.page.get_by_role("button", name="Whole run").click()
+        first = report_of(in_turn)["processes"][0]["lock_waits"][0]
+        section.get_by_text(str(first["count"]), exact=True).first.wait_for()
+        assert shown.said == []

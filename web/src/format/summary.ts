@@ -24,6 +24,8 @@ export interface ProcessSummary {
   held_s: number;
   waited_s: number;
   threads: number;
+  /** What its threads waited at locks, sleep by sleep. */
+  sleeps: { parks: TableRef | null; lock_waits: TableRef | null } | null;
 }
 
 /** How busy a GIL was, in at most 512 buckets. */
@@ -98,6 +100,8 @@ export interface Summary {
   is_whole: boolean;
   /** The part (of 1) of all events that was lost. */
   lost_share: number;
+  /** From this length on every sleep at a lock is in the page. */
+  sleeps_from: number;
   bounds: string[];
 }
 

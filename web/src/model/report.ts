@@ -98,6 +98,8 @@ export interface ParkedAt {
   of: string | null;
   /** The same for all that waited for the same lock. */
   lock?: number | null;
+  /** Whether two threads slept for it at once. */
+  together?: boolean;
   /** Whether threads took it in turn. */
   contended?: boolean;
   count: number;

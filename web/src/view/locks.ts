@@ -2,7 +2,7 @@
 
 import { contended, lockNumbers } from "../model/locks";
 import { wokenBy } from "../model/parks";
-import type { FullReport, ParkedAt, ProcessReport } from "../model/report";
+import type { ParkedAt, ProcessReport } from "../model/report";
 import { duration, share, tally } from "../units/numbers";
 import { element, name, replace } from "./dom";
 import { more, table } from "./parks";
@@ -14,19 +14,21 @@ const PROCESSES = 5;
 const LAST = "until it was let go of by";
 const UNSEEN =
   "Not shown: locks at which idle threads wait, such as those of queues, and locks that were " +
-  "free. Who let go of a lock may have had it for a part of the wait only. These numbers are of " +
-  "the whole run.";
+  "free. Who let go of a lock may have had it for a part of the wait only.";
 
 /** The section, hidden until `showLocks` finds something to show. */
 export function locksSection(): HTMLElement {
   return element("section", { "aria-labelledby": "locks", hidden: true });
 }
 
-/** Fills `place` with the waits for locks of the processes of `report`, if there are any. */
-export function showLocks(place: HTMLElement, report: FullReport): void {
-  const all = report.processes.map((process) => ({ process, rows: contended(process) }));
+/**
+ * Fills `place` with the waits for locks of these processes, if there are any or have been; `said`
+ * is what else is to be said of them.
+ */
+export function showLocks(place: HTMLElement, processes: ProcessReport[], said: string): void {
+  const all = processes.map((process) => ({ process, rows: contended(process) }));
   const those = all.filter(({ rows }) => rows.length);
-  if (!those.length) return;
+  if (!those.length && place.hidden) return;
   place.hidden = false;
   replace(
     place,
@@ -39,7 +41,8 @@ export function showLocks(place: HTMLElement, report: FullReport): void {
         ...more(rows.length - WAITS, "waits"),
       ]),
     ...more(those.length - PROCESSES, "processes"),
-    element("p", { class: "quiet" }, UNSEEN),
+    !those.length && element("p", {}, "No thread waited for a lock for long."),
+    element("p", { class: "quiet" }, UNSEEN + said),
   );
 }
 

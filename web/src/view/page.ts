@@ -16,8 +16,6 @@ import { help, listenToKeys } from "./keyboard";
 import { readLink, writeLink } from "./link";
 import { Measured } from "./measured";
 import { footer, notes } from "./notes";
-import { locksSection, showLocks } from "./locks";
-import { parksSection, showParks } from "./parks";
 import { Picking } from "./picking";
 import { gilChoice, processTable } from "./processes";
 import { Rest } from "./rest";
@@ -31,6 +29,7 @@ import { Overview } from "./timeline/overview";
 import { Timeline } from "./timeline/timeline";
 import { legend, toolbar } from "./timeline/toolbar";
 import { inWords } from "./timeline/words";
+import { WaitsAtLocks } from "./waits_at_locks";
 import { showWorst } from "./worst";
 
 /** The page of one summary. */
@@ -49,8 +48,7 @@ export class Page {
   readonly #dialog = help();
   readonly #words = element("p", { id: "timeline-words", class: "unseen", "aria-live": "polite" });
   readonly #worst = element("p", { class: "worst" });
-  readonly #parks: HTMLElement | null;
-  readonly #locks = locksSection();
+  readonly #locks: WaitsAtLocks;
   #asked: Promise<FullReport> | null = null;
   #shownGil = -1;
   #showing: Promise<void> = Promise.resolve();
@@ -81,7 +79,7 @@ export class Page {
       },
     });
     this.#findings = new Findings(summary, store);
-    this.#parks = parksSection(summary);
+    this.#locks = new WaitsAtLocks(context);
     this.#rest = new Rest(
       store,
       () => {
@@ -116,18 +114,12 @@ export class Page {
   async load(): Promise<void> {
     const { client, store, summary } = this.#context;
     void client.sendBlocks(document);
-    const parks = this.#parks;
-    if (parks) {
-      void this.#wholeReport().then((report) => {
-        showParks(parks, report);
-      });
-    }
+    void this.#wholeReport().then((report) => this.#locks.update(report));
     if (!summary.gils.length) return;
     await this.#showGil(store.now.gil);
     const linked = readLink(location.hash).pick;
     if (linked) void this.#picking.pick(linked.lane, { from: linked.at, to: linked.at + 1 });
     void this.#wholeReport().then((report) => {
-      showLocks(this.#locks, report);
       this.#context.report = report;
       this.#measured.update();
     });
@@ -157,7 +149,7 @@ export class Page {
         {},
         this.#findings.element,
         adviceSection(summary),
-        this.#parks,
+        this.#locks.parks,
         !isEmpty && this.#scope.element,
         !isEmpty &&
           element(
@@ -170,7 +162,7 @@ export class Page {
           ),
         !isEmpty && this.#timelineSection(),
         !isEmpty && this.#sections.below,
-        this.#locks,
+        this.#locks.locks,
         processTable(summary, store),
         notes(summary),
       ),
@@ -234,6 +226,7 @@ export class Page {
       showWorst(this.#worst, this.#context, this.#whole);
     } else if (now.selection !== before.selection && this.#context.report) {
       this.#measured.update();
+      void this.#locks.update(this.#context.report);
     }
     if (now.picked !== before.picked) this.#picking.show(now.picked);
     if (now.selection !== before.selection) this.#scope.show();

@@ -2,7 +2,7 @@
 
 import type { Summary } from "../format/summary";
 import * as model from "../model/parks";
-import type { FullReport, ParkedAt, ProcessReport } from "../model/report";
+import type { ParkedAt, ProcessReport } from "../model/report";
 import { duration, grouped, tally } from "../units/numbers";
 import { element, name, replace } from "./dom";
 import { wide } from "./threads";
@@ -12,8 +12,7 @@ const THREADS = 12;
 const WAITS = 12;
 const UNSEEN =
   "Not seen: locks that were free, or became free during the 40 tries of a thread, and which " +
-  "thread held a lock; the waker is the thread that released it last. " +
-  "These numbers are of the whole run.";
+  "thread held a lock; the waker is the thread that released it last.";
 
 /** The section, empty until `showParks` fills it; null if every process had its GIL. */
 export function parksSection(summary: Summary): HTMLElement | null {
@@ -22,9 +21,12 @@ export function parksSection(summary: Summary): HTMLElement | null {
     : null;
 }
 
-/** Fills `place` with the waits of the processes of `report` that ran without a GIL. */
-export function showParks(place: HTMLElement, report: FullReport): void {
-  const those = report.processes.filter((process) => process.parks);
+/**
+ * Fills `place` with the waits of those of these processes that ran without a GIL; `said` is what
+ * else is to be said of them.
+ */
+export function showParks(place: HTMLElement, processes: ProcessReport[], said: string): void {
+  const those = processes.filter((process) => process.parks);
   if (!those.length) return;
   place.hidden = false;
   replace(
@@ -34,7 +36,7 @@ export function showParks(place: HTMLElement, report: FullReport): void {
       those.length > 1 && element("h3", {}, `pid ${process.pid}`),
       ...tables(process),
     ]),
-    element("p", { class: "quiet" }, UNSEEN),
+    element("p", { class: "quiet" }, UNSEEN + said),
   );
 }
 

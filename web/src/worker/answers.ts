@@ -1,5 +1,6 @@
 /** Answers what the page asks: in a worker, or beside the page where a browser allows none. */
 
+import { readSleeps } from "../format/sleeps";
 import type { Stacks, Summary } from "../format/summary";
 import { explain, neighbour } from "../model/explain";
 import { flame } from "../model/flame";
@@ -85,6 +86,13 @@ export class Answers {
     level: ({ gil, level }) => this.#gil(gil).level(level),
     chunk: ({ gil, chunk }) => this.#gil(gil).chunk(chunk),
     loose: ({ gil }) => this.#gil(gil).loose(),
+    sleeps: async ({ process }) => {
+      const tables = this.#page.processes[process]?.sleeps;
+      return {
+        parks: readSleeps(await this.#blocks.table(tables?.parks)),
+        lockWaits: readSleeps(await this.#blocks.table(tables?.lock_waits)),
+      };
+    },
     numbers: async ({ gil, from, to }, pace) => {
       const reader = this.#gil(gil);
       const range = { from, to };

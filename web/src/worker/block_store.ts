@@ -1,6 +1,8 @@
 /** The blocks of the page, packed; a reader waits for those that have not come yet. */
 
 import { inflate } from "../format/blocks";
+import type { TableRef } from "../format/summary";
+import { readTable, type Table } from "../format/table";
 
 /** Blocks by number. */
 export class Blocks {
@@ -22,6 +24,13 @@ export class Blocks {
   /** What a block of JSON says. */
   async json<T>(block: number): Promise<T> {
     return JSON.parse(new TextDecoder().decode(await this.bytes(block))) as T;
+  }
+
+  /** A table, or null if there is none. */
+  table(ref: TableRef): Promise<Table>;
+  table(ref: TableRef | null | undefined): Promise<Table | null>;
+  async table(ref: TableRef | null | undefined): Promise<Table | null> {
+    return ref ? readTable(ref, await this.bytes(ref.block)) : null;
   }
 
   #text(block: number): Promise<string> {

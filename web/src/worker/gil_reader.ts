@@ -3,7 +3,7 @@
 import { joined, readChunk, readLoose, type Holds, type Loose } from "../format/holds";
 import { readLevel, type Level } from "../format/level";
 import type { ChunkRef, GilSummary, Lanes, TableRef } from "../format/summary";
-import { readTable, type Table } from "../format/table";
+import type { Table } from "../format/table";
 import { after, NEVER, type Before } from "../model/measure";
 import type { Range } from "../model/range";
 import type { Blocks } from "./block_store";
@@ -35,17 +35,12 @@ export class GilReader {
   async level(index: number): Promise<Level> {
     const ref = this.gil.levels[index];
     if (!ref) throw new Error(`there is no level ${index}`);
-    return readLevel(ref.width, await this.#table(ref.table), this.gil.lanes.rows);
-  }
-
-  /** A table of this GIL. */
-  async #table(ref: TableRef): Promise<Table> {
-    return readTable(ref, await this.#blocks.bytes(ref.block));
+    return readLevel(ref.width, await this.#blocks.table(ref.table), this.gil.lanes.rows);
   }
 
   /** A table of this GIL, or null if it has none. */
-  async table(ref: TableRef | null | undefined): Promise<Table | null> {
-    return ref ? this.#table(ref) : null;
+  table(ref: TableRef | null | undefined): Promise<Table | null> {
+    return this.#blocks.table(ref);
   }
 
   /** The exact holds of one chunk. */
@@ -60,7 +55,7 @@ export class GilReader {
     const ref = this.gil.chunks[index];
     if (!ref) throw new Error(`there is no chunk ${index}`);
     const [holds, extras, asks] = await Promise.all([
-      this.#table(ref.holds),
+      this.#blocks.table(ref.holds),
       this.table(ref.extras),
       this.table(ref.asks),
     ]);

@@ -2,6 +2,7 @@
 
 import type { Holds, Loose } from "../format/holds";
 import type { Level } from "../format/level";
+import type { ProcessSleeps } from "../format/sleeps";
 import type { Lanes, Summary } from "../format/summary";
 import type { Explanation } from "../model/explanation";
 import type { Blamed, Flame } from "../model/flame";
@@ -21,6 +22,8 @@ export interface Questions {
   chunk: { ask: { gil: number; chunk: number }; answer: Holds };
   /** The waits that no hold ended. */
   loose: { ask: { gil: number }; answer: Loose };
+  /** What the threads of a process waited at locks. */
+  sleeps: { ask: { process: number }; answer: ProcessSleeps };
   /** All numbers of a range. */
   numbers: { ask: { gil: number; from: number; to: number }; answer: Numbers };
   /** What held the GIL while somebody waited. */

@@ -110,6 +110,7 @@ impl Tally {
     /// From now on, tells what ends.
     pub(super) fn tell_ended(&mut self) {
         self.tells_ended = true;
+        self.sleeps.get_or_insert_default();
         for process in self.processes.iter_mut() {
             process.tells_ended = true;
             for gil in &mut process.gils {

@@ -49,6 +49,7 @@ mod catching_up;
 mod judged;
 mod park_stacks;
 mod parks;
+mod sleeps;
 mod gil;
 mod hold_ends;
 mod process;
@@ -77,6 +78,7 @@ pub use measured::{Busy, Measured};
 pub use order::weight;
 pub use part::{Part, Span};
 pub use rolling::{Rolling, WorstWait};
+pub use sleeps::{ProcessSleeps, Sleep};
 
 use crate::record::{Record, ThreadId};
 use crate::report::{JudgedReport, Report};

@@ -24,6 +24,19 @@ impl ParkStacks {
     fn frames(&self, number: u16) -> &[Frame] {
         self.0.get(&number).map_or(&[], Vec::as_slice)
     }
+
+    /// The innermost line of a stack and the user's innermost own; `None` if it is not known.
+    fn lines(&self, number: u16) -> Option<(String, Option<String>)> {
+        let frames = self.frames(number);
+        let users = Frame::innermost_of_the_user(frames);
+        Some((line_of(frames.first()?), users.map(line_of)))
+    }
+
+    /// At which of these places a stack is, if it is at any.
+    pub(super) fn place_of(&self, number: u16, places: &[ParkedIn]) -> Option<usize> {
+        let (frame, user_frame) = self.lines(number)?;
+        places.iter().position(|it| it.frame == frame && it.user_frame == user_frame)
+    }
 }
 
 /// Lengths of sleeps, by the numbers of the stacks in which they were; 0 is not known.
@@ -49,10 +62,7 @@ impl InStacks {
     pub(super) fn report(&self, stacks: &ParkStacks) -> Vec<ParkedIn> {
         let mut places: Vec<ParkedIn> = Vec::new();
         for (number, sum) in &self.0 {
-            let frames = stacks.frames(*number);
-            let Some(innermost) = frames.first() else { continue };
-            let users = Frame::innermost_of_the_user(frames);
-            let (frame, user_frame) = (line_of(innermost), users.map(line_of));
+            let Some((frame, user_frame)) = stacks.lines(*number) else { continue };
             let waited_s = seconds(sum.total_ns);
             let same = |it: &&mut ParkedIn| it.frame == frame && it.user_frame == user_frame;
             match places.iter_mut().find(same) {
@@ -63,7 +73,7 @@ impl InStacks {
                 None => places.push(ParkedIn {
                     frame,
                     user_frame,
-                    stack: frames.iter().map(line_of).collect(),
+                    stack: stacks.frames(*number).iter().map(line_of).collect(),
                     count: sum.count,
                     waited_s,
                 }),

@@ -38,26 +38,34 @@ pub(super) struct Parks {
 /// A thread at a lock; lock 0 is all those that are not told apart, as are those of objects that the
 /// thread had itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Wait {
-    thread: ThreadId,
-    cause: Cause,
-    lock: u32,
+pub(super) struct Wait {
+    pub(super) thread: ThreadId,
+    pub(super) cause: Cause,
+    pub(super) lock: u32,
+}
+
+/// As what a park counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub(super) wait: Wait,
+    /// Whose it counts as; `None` if that is not known, or if there are too many.
+    pub(super) waker: Option<ThreadId>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Waits {
+pub(super) struct Waits {
     of: String,
     sum: Sum,
     /// The stacks in which the thread slept.
-    places: InStacks,
+    pub(super) places: InStacks,
     /// The threads that ended them, with what they had lasted.
     wakers: Vec<Wakes>,
 }
 
 /// What one thread ended.
 #[derive(Clone, Debug, Default)]
-struct Wakes {
-    waker: Option<ThreadId>,
+pub(super) struct Wakes {
+    pub(super) waker: Option<ThreadId>,
     sum: Sum,
     /// How many of them it ended by letting go of the lock.
     let_go: u64,
@@ -89,8 +97,8 @@ struct Pause {
 }
 
 impl Parks {
-    /// Counts `park` from `since_ns` on.
-    pub(super) fn add(&mut self, thread: ThreadId, park: &Park, since_ns: u64) {
+    /// Counts `park` from `since_ns` on: as what, unless its thread is too many to be told apart.
+    pub(super) fn add(&mut self, thread: ThreadId, park: &Park, since_ns: u64) -> Option<Counted> {
         let ns = park.until_ns.saturating_sub(since_ns);
         let is_told = self.threads.len() < THREADS || self.threads.contains_key(&thread);
         let causes =
@@ -102,7 +110,7 @@ impl Parks {
             self.pauses.add(Pause { begin_ns: since_ns, end_ns: park.until_ns, is_collection });
         }
         if !is_told {
-            return;
+            return None;
         }
         let mut wait = Wait { thread, cause: park.cause, lock: park.lock };
         // A thread that lets go of the lock of an object in order to park for it again: 3.13 does so
@@ -130,6 +138,7 @@ impl Parks {
         woken_by.sum.add(ns);
         woken_by.let_go += u64::from(park.ending == Ending::LetGo);
         woken_by.places.add(park.waker_stack, ns);
+        Some(Counted { wait, waker })
     }
 
     /// Notes whether another thread slept at the same lock meanwhile.
@@ -193,7 +202,7 @@ impl Parks {
     /// The locks for which some thread waited that also let go of them for others. Where nobody is known
     /// to have let go of any, as from 3.14 on, one that ended waits of others, if two waited at once:
     /// then it is not several locks, one after the other at one address.
-    fn contended(&self) -> HashSet<(Cause, u32)> {
+    pub(super) fn contended(&self) -> HashSet<(Cause, u32)> {
         let off_gil = |wait: &Wait| wait.cause == Cause::OffGil && wait.lock != 0;
         let waits = || self.waits.iter().filter(|(wait, _)| off_gil(wait));
         let is_known = waits().flat_map(|(_, waits)| &waits.wakers).any(|it| it.let_go > 0);
@@ -209,6 +218,16 @@ impl Parks {
         waited.map(|it| (it.cause, it.lock)).collect()
     }
 
+    /// What threads waited at locks in the order of the report: longest first, in idleness last.
+    pub(super) fn ordered(&self, contended: &HashSet<(Cause, u32)>) -> Vec<(&Wait, &Waits)> {
+        let mut waits: Vec<_> = self.waits.iter().collect();
+        waits.sort_by_key(|(wait, waits)| (std::cmp::Reverse(waits.sum.total_ns), **wait));
+        // What may be waited for in idleness is told, but not at the cost of the rest.
+        waits.sort_by_key(|(wait, _)| self.idleness(wait, contended));
+        waits.truncate(ROWS);
+        waits
+    }
+
     /// What threads waited at locks, longest first, in idleness last.
     pub(super) fn rows(
         &self,
@@ -216,30 +235,24 @@ impl Parks {
         who: impl Fn(ThreadId) -> Option<(u32, String, bool)>,
     ) -> Vec<ParkedAt> {
         let contended = self.contended();
-        let mut waits: Vec<_> = self.waits.iter().collect();
-        waits.sort_by_key(|(wait, waits)| (std::cmp::Reverse(waits.sum.total_ns), **wait));
-        // What may be waited for in idleness is told, but not at the cost of the rest.
-        waits.sort_by_key(|(wait, _)| self.idleness(wait, &contended));
-        waits.truncate(ROWS);
         let row = |(wait, waits): (&Wait, &Waits)| {
             let (tid, name, _) = who(wait.thread).unwrap_or_default();
-            let mut wakers: Vec<_> = waits.wakers.iter().collect();
-            wakers.sort_by_key(|wakes| std::cmp::Reverse(wakes.sum.total_ns));
-            let wakers = wakers.into_iter().map(|Wakes { waker, sum, let_go, places }| {
-                let known = waker.and_then(&who);
-                let (tid, name) = known.map(|(tid, name, _)| (tid, name)).unzip();
-                let place = places.report(stacks).into_iter().next();
-                let (frame, user_frame) = place.map(|it| (it.frame, it.user_frame)).unzip();
-                Waker {
-                    tid,
-                    name,
-                    count: sum.count,
-                    waited_s: seconds(sum.total_ns),
-                    let_go: *let_go,
-                    frame,
-                    user_frame: user_frame.flatten(),
-                }
-            });
+            let wakers =
+                waits.ordered_wakers().into_iter().map(|Wakes { waker, sum, let_go, places }| {
+                    let known = waker.and_then(&who);
+                    let (tid, name) = known.map(|(tid, name, _)| (tid, name)).unzip();
+                    let place = places.report(stacks).into_iter().next();
+                    let (frame, user_frame) = place.map(|it| (it.frame, it.user_frame)).unzip();
+                    Waker {
+                        tid,
+                        name,
+                        count: sum.count,
+                        waited_s: seconds(sum.total_ns),
+                        let_go: *let_go,
+                        frame,
+                        user_frame: user_frame.flatten(),
+                    }
+                });
             ParkedAt {
                 tid,
                 name,
@@ -255,7 +268,16 @@ impl Parks {
                 wakers: wakers.collect(),
             }
         };
-        waits.into_iter().map(row).collect()
+        self.ordered(&contended).into_iter().map(row).collect()
+    }
+}
+
+impl Waits {
+    /// Who ended most of it first.
+    pub(super) fn ordered_wakers(&self) -> Vec<&Wakes> {
+        let mut wakers: Vec<_> = self.wakers.iter().collect();
+        wakers.sort_by_key(|wakes| std::cmp::Reverse(wakes.sum.total_ns));
+        wakers
     }
 }
 

@@ -8,8 +8,9 @@
 use super::Analysis;
 use super::ended::{Ended, Place};
 use super::seat::Detail;
+use super::sleeps::ProcessSleeps;
 use super::tally::Tally;
-use crate::record::{KernelCount, Park, Record};
+use crate::record::{KernelCount, Park, ProcessId, Record};
 use crate::report::{PartReport, Report};
 use crate::wall_clock::WallClock;
 
@@ -85,6 +86,11 @@ impl Part {
     /// Hands over what has ended since the last call; see [`Analysis::take_ended`].
     pub fn take_ended(&mut self, take: impl FnMut(Place, &Ended)) {
         self.analysis.take_ended(take);
+    }
+
+    /// The sleeps of the part; see [`Analysis::sleeps`].
+    pub fn sleeps(&self) -> (Vec<(ProcessId, ProcessSleeps)>, u64) {
+        self.analysis.sleeps()
     }
 
     /// Ends what goes on at the end of the part; see [`Analysis::end`].

@@ -6,6 +6,7 @@ use super::judged::Least;
 use super::process::{Chair, Process, Startup, SwitchedOn, Thread};
 use super::samples::Sample;
 use super::seat::Detail;
+use super::sleeps::Sleeps;
 use crate::dense::Dense;
 use crate::record::{Doing, Frame, KernelCount, Park, ProcessId, Record, ThreadId, ThreadTotals};
 use crate::report::{JudgedReport, OtherProcesses};
@@ -43,8 +44,10 @@ pub(super) struct Tally {
     pub(super) judged_before: JudgedReport,
     /// Whether what ends is told one by one,
     pub(super) tells_ended: bool,
-    /// and what ended in processes that are forgotten.
+    /// what ended in processes that are forgotten,
     pub(super) ended_before: Vec<(Place, Vec<Ended>)>,
+    /// and each sleep.
+    pub(super) sleeps: Option<Sleeps>,
 }
 
 impl Tally {
@@ -68,6 +71,7 @@ impl Tally {
             judged_before: JudgedReport::default(),
             tells_ended: false,
             ended_before: Vec::new(),
+            sleeps: None,
         }
     }
 
@@ -220,7 +224,11 @@ impl Tally {
             self.now_ns = self.now_ns.max(park.until_ns);
             let off_gil = park.cause == Cause::OffGil;
             let parks = if off_gil { &mut process.locks } else { &mut process.parks };
-            parks.get_or_insert_default().add(id, park, park.since_ns.max(floor_ns));
+            let since_ns = park.since_ns.max(floor_ns);
+            let counted = parks.get_or_insert_default().add(id, park, since_ns);
+            if let (Some(sleeps), Some(counted)) = (&mut self.sleeps, counted) {
+                sleeps.add(process.known.process, park, since_ns, counted);
+            }
         }
     }
 

@@ -4,13 +4,15 @@ use super::bounded::{GILS, fewer_looks, leave_out, shorten};
 use super::buckets::Buckets;
 use super::collected::{Collected, ThreadFacts};
 use super::gil::{Gil, Scale};
+use super::sleeps::add_sleeps;
 use super::stacks::{cut, packed};
 use super::summary::{
     Busy, Chunk, FORMAT, Gil as GilSummary, Head, Lanes, LanesBlock, Level, Missing, Process,
-    Summary,
+    Sleeps, Summary,
 };
 use super::table::{Blocks, Bytes, characters};
 use crate::analysis::Place;
+use crate::record::ProcessId;
 use crate::report::{Evidence, GilReport, ProcessReport, Report};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -76,6 +78,9 @@ impl<'a> Page<'a> {
         let tables = collected.stacks.tables();
         let stacks = tables.map(|tables| self.blocks.add_json(&tables)).transpose()?;
         let scale = collected.scale();
+        let (mut sleeps, sleeps_from) = add_sleeps(&mut self.blocks, &collected, |process| {
+            process_in(&report, &collected, process)
+        });
         let end = scale.at(collected.end_ns());
         let mut summaries = Vec::new();
         let mut told = Vec::new();
@@ -110,12 +115,15 @@ impl<'a> Page<'a> {
                 other_processes: report.other_processes,
             },
             full_report,
-            processes: report.processes.iter().map(|it| process(it, &report.processes)).collect(),
+            processes: (report.processes.iter().enumerate())
+                .map(|(index, it)| process(it, &report.processes, sleeps.remove(&index)))
+                .collect(),
             gils: summaries,
             stacks,
             advised: self.advised,
             is_whole,
             lost_share: report.lost_share,
+            sleeps_from,
             bounds: self.bounds,
         };
         Ok((serde_json::to_string(&summary)?, self.blocks.0))
@@ -304,14 +312,18 @@ fn report_size(report: &Report) -> usize {
         + report.processes.len() * 400
 }
 
+/// Finds a process in the report, if it is listed there.
+fn process_in(report: &Report, collected: &Collected, process: ProcessId) -> Option<usize> {
+    let facts = collected.processes.get(&process)?;
+    let started = collected.moments(facts.started_ns);
+    report.processes.iter().position(|process| {
+        process.pid == facts.pid && started.contains(&process.started_s.to_bits())
+    })
+}
+
 /// Finds a GIL in the report; `None` if its process is not listed there.
 fn tell<'r>(place: Place, report: &'r Report, collected: &Collected) -> Option<Told<'r>> {
-    let facts = collected.processes.get(&place.0)?;
-    let started = collected.moments(facts.started_ns);
-    let is_it = |process: &ProcessReport| {
-        process.pid == facts.pid && started.contains(&process.started_s.to_bits())
-    };
-    let process = report.processes.iter().position(is_it)?;
+    let process = process_in(report, collected, place.0)?;
     let gils = &report.processes[process].gils;
     let in_report = gils.iter().position(|gil| gil.gil == place.1);
     Some(Told { place, process, in_report, report: in_report.map(|index| &gils[index]) })
@@ -323,7 +335,11 @@ fn waited_s(gil: &GilReport) -> f64 {
     others + gil.threads.iter().map(|thread| thread.waited_s).sum::<f64>()
 }
 
-fn process<'a>(process: &'a ProcessReport, processes: &'a [ProcessReport]) -> Process<'a> {
+fn process<'a>(
+    process: &'a ProcessReport,
+    processes: &'a [ProcessReport],
+    sleeps: Option<Sleeps>,
+) -> Process<'a> {
     let threads =
         |gil: &GilReport| gil.threads.len() as u64 + gil.others.map_or(0, |others| others.threads);
     Process {
@@ -338,6 +354,7 @@ fn process<'a>(process: &'a ProcessReport, processes: &'a [ProcessReport]) -> Pr
         held_s: process.gils.iter().map(|gil| gil.held_s).sum(),
         waited_s: process.gils.iter().map(waited_s).sum(),
         threads: process.gils.iter().map(threads).sum(),
+        sleeps,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::gil::{Gil, Scale};
 use super::stacks::{Look, Stacks};
-use crate::analysis::{Analysis, Ended, Part, Place, Span};
+use crate::analysis::{Analysis, Ended, Part, Place, ProcessSleeps, Span};
 use crate::record::{Doing, Frame, ProcessId, Record, ThreadId};
 use crate::report::Report;
 use crate::wall_clock::WallClock;
@@ -151,6 +151,14 @@ impl Collected {
         self.take_ended();
         self.gils.iter_mut().for_each(|(_, gil)| gil.finish());
         report
+    }
+
+    /// The sleeps that the report counts; see [`Analysis::sleeps`].
+    pub(super) fn sleeps(&self) -> (Vec<(ProcessId, ProcessSleeps)>, u64) {
+        match &self.source {
+            Source::Whole(analysis) => analysis.sleeps(),
+            Source::Part(part) => part.sleeps(),
+        }
     }
 
     /// Where the page begins, and how its times are told.

@@ -19,6 +19,7 @@ mod adviser;
 mod summary;
 mod bounded;
 mod collected;
+mod sleeps;
 mod shell;
 mod assembled;
 mod written;

@@ -25,6 +25,7 @@ pub(super) struct Summary<'a> {
     pub(super) advised: Option<&'a Value>,
     pub(super) is_whole: bool,
     pub(super) lost_share: f64,
+    pub(super) sleeps_from: u64,
     pub(super) bounds: Vec<String>,
 }
 
@@ -52,6 +53,14 @@ pub(super) struct Process<'a> {
     pub(super) held_s: f64,
     pub(super) waited_s: f64,
     pub(super) threads: u64,
+    pub(super) sleeps: Option<Sleeps>,
+}
+
+/// Its sleeps one by one.
+#[derive(Serialize)]
+pub(super) struct Sleeps {
+    pub(super) parks: Option<Table>,
+    pub(super) lock_waits: Option<Table>,
 }
 
 #[derive(Serialize)]

@@ -5,3 +5,4 @@ mod same_numbers;
 mod bounds;
 mod files;
 mod looks;
+mod sleeps;

@@ -118,7 +118,7 @@ impl Parsed {
 }
 
 /// These columns of a table, row by row.
-fn rows<const N: usize>(table: &Table, names: [&str; N]) -> Vec<[u64; N]> {
+pub(super) fn rows<const N: usize>(table: &Table, names: [&str; N]) -> Vec<[u64; N]> {
     let count = table.get(names[0]).map_or(0, Vec::len);
     (0..count).map(|row| names.map(|name| table[name][row])).collect()
 }
