@@ -54,7 +54,7 @@ def test_a_finding_that_few_runs_of_a_side_have_is_not_shown() -> None:
 
 def working(waited: tuple[float, float], calls: tuple[float, float]) -> Row:
     """All threads of runs that waited for so long, in so many blocking calls a second."""
-    sides = {"waited": waited, "blocking_calls": calls}
+    sides = {"waited": waited, "waited_for_locks": (0.0, 0.0), "blocking_calls": calls}
     metrics = {
         it.key: judge(it, [sides[it.key][0]] * 4, [sides[it.key][1]] * 4, None)
         for it in METRICS
@@ -145,3 +145,11 @@ def test_the_finding_for_which_a_comparison_is_worse_is_told_where_waits_in_all_
         "threads waited 20 s in 10 s before, 2.0 s after: 10 times less (more than the noise), "
         "but the finding native-hold is new"
     )
+
+
+def test_waits_for_locks_that_changed_are_told_beside_those_for_the_gil() -> None:
+    total = working((0.1, 0.1), (100.0, 100.0))
+    metric = total.metrics["waited_for_locks"].metric
+    total.metrics["waited_for_locks"] = judge(metric, [0.2] * 4, [0.001] * 4, None)
+    said = answer(of_all(total, [], None))
+    assert said.endswith("; threads waited 2.0 s for locks in 10 s before, 10 ms after")

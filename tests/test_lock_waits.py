@@ -189,3 +189,21 @@ def test_for_a_selected_time_the_page_counts_waits_for_locks_as_the_report_does(
         first = report_of(in_turn)["processes"][0]["lock_waits"][0]
         section.get_by_text(str(first["count"]), exact=True).first.wait_for()
         assert shown.said == []
+
+
+def test_a_comparison_tells_that_threads_no_longer_wait_for_a_lock(
+    ungil: Run, tmp_path: Path
+) -> None:
+    without = IN_TURN.replace("with lock", "if lock")
+    traces: list[list[Path]] = []
+    for side, program in (("before", IN_TURN), ("after", without)):
+        runs = [tmp_path / f"{side}-{number}" for number in range(3)]
+        for folder in runs:
+            folder.mkdir()
+        traces.append([trace(folder, sys.executable, "-c", program).path for folder in runs])
+    before, after = ([str(path) for path in side] for side in traces)
+    compared = json.loads(ungil("diff", *before, "--", *after, "--json").stdout)
+    metric = compared["total"]["metrics"]["waited_for_locks"]
+    assert (metric["verdict"], metric["after_median"]) == ("better", 0)
+    assert "for locks in 10 s before, 0 s after" in compared["answer"]
+    assert "waited for locks" in ungil("diff", *before, "--", *after).stdout

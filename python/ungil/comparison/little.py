@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from ungil.comparison.metrics import FOR_LOCKS
 from ungil.comparison.noise import TOLD_APART, Judged, Verdict
 from ungil.comparison.runs import Run
 from ungil.report.model import Report, Thread
@@ -22,6 +23,8 @@ MORE_CALLS = 2.0
 _OF_WAITS = frozenset(
     {"waited", "wait_p50", "wait_p99", "waited_after_blocking", "contended", "cost"}
 )
+# Those for locks are none for the GIL.
+_BY_CALL = _OF_WAITS | {FOR_LOCKS.key}
 _NEITHER: dict[Verdict, Verdict] = {"worse": "more", "better": "less"}
 
 
@@ -104,7 +107,7 @@ def by_call(metrics: dict[str, Judged]) -> dict[str, Judged]:
     if more is None:
         return metrics
     return {
-        key: as_neither(it) if key in _OF_WAITS and as_long_for_each(it, more) else it
+        key: as_neither(it) if key in _BY_CALL and as_long_for_each(it, more) else it
         for key, it in metrics.items()
     }
 

@@ -30,6 +30,8 @@ class Group(TypedDict):
     drop_requests: int
     blocking_calls: int
     blocking_waited_s: float
+    lock_waited_s: float
+    """Asleep for locks of the program that threads took in turn."""
     not_run_s: float
     lost_events: int
 

@@ -98,6 +98,15 @@ def _percentile(key: Literal["wait_p50_us", "wait_p99_us"]) -> Callable[[Sums], 
 WAITED = Metric(
     "waited", "waited", "s/s", "lower", 0.002, 0.05, _per_second(lambda it: it["waited_s"])
 )
+FOR_LOCKS = Metric(
+    "waited_for_locks",
+    "waited for locks",
+    "s/s",
+    "lower",
+    0.002,
+    0.05,
+    _per_second(lambda it: it["lock_waited_s"]),
+)
 METRICS = (
     WAITED,
     Metric("wait_p50", "median wait", "us", "lower", 20.0, 0.1, _percentile("wait_p50_us")),
@@ -121,6 +130,7 @@ METRICS = (
         _of_gils(lambda it: it["contended_s"]),
         of_gils=True,
     ),
+    FOR_LOCKS,
     Metric(
         "descheduled",
         "descheduled with the GIL",

@@ -8,7 +8,7 @@ from typing import Literal
 from ungil.comparison.compared import Comparison, Row
 from ungil.comparison.findings import ComparedFinding
 from ungil.comparison.little import Little, more_calls
-from ungil.comparison.metrics import Metric
+from ungil.comparison.metrics import FOR_LOCKS, Metric
 from ungil.comparison.noise import LEAST_PARTS, Judged, Verdict
 from ungil.comparison.runs import PARTS, Run
 from ungil.formatting import digits, duration, plural, printable
@@ -36,7 +36,17 @@ def answer(comparison: Comparison) -> str:
     if waited.before_median is None or waited.after_median is None:
         return "nothing can be compared: one side has no time in which a GIL was used"
     said = _waits(comparison, waited.before_median, waited.after_median)
-    return "; ".join([said, *comparison.elsewhere])
+    locks = _for_locks(comparison.total)
+    return "; ".join([said, *([locks] if locks else []), *comparison.elsewhere])
+
+
+def _for_locks(total: Row) -> str:
+    """Whether threads waited longer, or less, for locks of the program; "" if not."""
+    waited = total.metrics[FOR_LOCKS.key]
+    if waited.verdict not in {"better", "worse"}:
+        return ""
+    before, after = (_seconds(it or 0.0) for it in (waited.before_median, waited.after_median))
+    return f"threads waited {before} for locks in 10 s before, {after} after"
 
 
 def _waits(comparison: Comparison, before: float, after: float) -> str:

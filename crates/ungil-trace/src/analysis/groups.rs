@@ -96,8 +96,30 @@ impl Tally {
                 let lock = command.gils.entry(gil.number).or_default();
                 self.add_gil(lock, process, gil, end_ns, known);
             }
+            self.add_lock_waits(command, process, known);
         }
         commands.into_iter().map(|(pattern, command)| command.measures(pattern)).collect()
+    }
+
+    /// What threads waited for locks counts at the first GIL of each. Which locks they took in turn is
+    /// taken from `known`, too.
+    fn add_lock_waits(&self, command: &mut Command, process: &Process, known: &Self) {
+        let known_process = known.processes.get(process.known.process.0).unwrap_or(process);
+        let Some((locks, known_locks)) = process.locks.as_ref().zip(known_process.locks.as_ref())
+        else {
+            return;
+        };
+        for (id, slept_ns) in locks.slept_for(&known_locks.contended()) {
+            let Some(thread) = self.threads.get(id.0) else { continue };
+            let gil = thread.chairs.first().map(|chair| process.gils[chair.place].number);
+            let pattern = pattern_of(latest_name(Some(id), thread, known));
+            let group = gil
+                .and_then(|gil| command.gils.get_mut(&gil))
+                .and_then(|lock| lock.groups.get_mut(&pattern));
+            if let Some(group) = group {
+                group.sums.lock_waited_s += seconds(slept_ns);
+            }
+        }
     }
 
     fn add_gil(&self, lock: &mut Lock, process: &Process, gil: &Gil, end_ns: u64, known: &Self) {

@@ -5,7 +5,7 @@ use super::Analysis;
 use super::length::seconds;
 use super::seat::Detail;
 use super::tally::Tally;
-use crate::record::{KernelCount, Record};
+use crate::record::{KernelCount, Park, Record, ThreadId};
 use crate::report::{Measures, Stretch};
 use std::collections::HashMap;
 
@@ -100,6 +100,10 @@ impl Measured {
             }
         }
         self.analysis.push(record);
+        if let Record::Parked { thread, park } = record {
+            self.parked(*thread, park);
+            return;
+        }
         if let Some((_, end_ns, ending)) = &mut self.ending
             && record.at_ns().is_some_and(|at_ns| at_ns < *end_ns)
         {
@@ -107,6 +111,21 @@ impl Measured {
         }
         if let Some((part, end_ns)) = self.part.as_mut().zip(self.edges.get(self.passed)) {
             push(part, record, *end_ns);
+        }
+    }
+
+    /// Counts a park in each part that has a piece of it.
+    fn parked(&mut self, thread: ThreadId, park: &Park) {
+        let before = self.parts.iter_mut().chain(&mut self.ending).rev();
+        let ended = before.map(|(_, end_ns, tally)| (*end_ns, tally));
+        let now = self.part.as_mut().zip(self.edges.get(self.passed));
+        let now = now.map(|(tally, end_ns)| (*end_ns, tally));
+        for (end_ns, tally) in now.into_iter().chain(ended) {
+            let until_ns = park.until_ns.min(end_ns);
+            if park.since_ns < end_ns {
+                let park = Park { until_ns, ..park.clone() };
+                tally.push(&Record::Parked { thread, park });
+            }
         }
     }
 

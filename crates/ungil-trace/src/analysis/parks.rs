@@ -218,6 +218,17 @@ impl Parks {
         waited.map(|it| (it.cause, it.lock)).collect()
     }
 
+    /// For how long each thread slept for these locks.
+    pub(super) fn slept_for(&self, locks: &HashSet<(Cause, u32)>) -> HashMap<ThreadId, u64> {
+        let mut slept_ns = HashMap::new();
+        for (wait, waits) in &self.waits {
+            if locks.contains(&(wait.cause, wait.lock)) {
+                *slept_ns.entry(wait.thread).or_default() += waits.sum.total_ns;
+            }
+        }
+        slept_ns
+    }
+
     /// What threads waited at locks in the order of the report: longest first, in idleness last.
     pub(super) fn ordered(&self, contended: &HashSet<(Cause, u32)>) -> Vec<(&Wait, &Waits)> {
         let mut waits: Vec<_> = self.waits.iter().collect();

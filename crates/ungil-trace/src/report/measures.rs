@@ -92,6 +92,8 @@ pub struct GroupMeasures {
     pub blocking_calls: u64,
     /// What was waited at those.
     pub blocking_waited_s: f64,
+    /// Time asleep for locks of the program that threads took in turn.
+    pub lock_waited_s: f64,
     /// Time with the GIL in which the kernel did not run them.
     pub not_run_s: f64,
     /// Events lost.

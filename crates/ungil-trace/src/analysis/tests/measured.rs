@@ -4,10 +4,11 @@ use super::naive::{schedule, steps};
 use super::scenario::*;
 use super::window::records;
 use crate::analysis::{Analysis, Busy, Measured, Part};
-use crate::record::{Record, ThreadId};
+use crate::record::{Park, Record, ThreadId};
 use crate::report::{GroupMeasures, Measures, Report, Stretch};
 use proptest::prelude::*;
 use ungil_core::Kind;
+use ungil_core::park::{Cause, Ending};
 
 fn measured(records: &[Record], most: u64, least_ns: u64) -> Measures {
     let mut busy = Busy::default();
@@ -167,6 +168,37 @@ fn what_is_told_after_an_edge_counts_in_the_part_in_which_it_was() {
     assert!(close(held[0], 0.020) && close(held[1], 0.055), "{held:?}");
     let holds: Vec<f64> = measures.parts.iter().map(|it| sum(it, |it| it.holds as f64)).collect();
     assert!(close(holds[0], 2.0) && close(holds[1], 2.0), "{holds:?}");
+}
+
+#[test]
+fn waits_for_a_lock_that_is_taken_in_turn_count_in_each_part_with_a_piece_of_them() {
+    let slept = |thread: u32, from_ms: u64, to_ms: u64, waker: u32| Record::Parked {
+        thread: ThreadId(thread),
+        park: Park {
+            since_ns: START + from_ms * MS,
+            until_ns: START + to_ms * MS,
+            cause: Cause::OffGil,
+            of: String::new(),
+            lock: 8,
+            ending: Ending::LetGo,
+            waker: Some(ThreadId(waker)),
+            stack: 0,
+            waker_stack: 0,
+        },
+    };
+    let mut records = vec![process(0)];
+    records.extend([0, 1].map(|it| thread_of(0, it, START)));
+    records.extend([0, 1].map(|it| event(0, it, START, Kind::Wait)));
+    records.extend([slept(0, 5, 10, 1), slept(1, 15, 95, 0), process_end(0, START + 100 * MS)]);
+    let measures = measured(&records, 5, MS);
+    let waited = |stretch: &Stretch| sum(stretch, |group| group.lock_waited_s);
+    let parts: Vec<_> = measures.parts.iter().map(waited).collect();
+    let expected = [0.010, 0.020, 0.020, 0.020, 0.015];
+    assert!(parts.iter().zip(expected).all(|(part, it)| close(*part, it)), "{parts:?}");
+    assert_close(waited(&measures.whole), 0.085);
+    // Of a lock at which a thread waits for something to do nothing is compared.
+    records[5] = slept(1, 5, 10, 0);
+    assert_close(waited(&measured(&records, 5, MS).whole), 0.0);
 }
 
 #[test]
