@@ -9,7 +9,7 @@ from ungil.comparison.compared import Comparison, Row
 from ungil.comparison.findings import COST, ComparedFinding, Status, Subject
 from ungil.comparison.little import Little, as_neither, by_call
 from ungil.comparison.matching import ALL, Threads
-from ungil.comparison.metrics import METRICS, WAITED
+from ungil.comparison.metrics import FOR_LOCKS, METRICS, WAITED
 from ungil.comparison.noise import judge
 from ungil.comparison.words import answer, matter
 
@@ -17,7 +17,9 @@ from ungil.comparison.words import answer, matter
 def row(which: Threads, name: str, before: float, after: float) -> Row:
     """A row whose runs of one side waited for equally long."""
     waited = judge(WAITED, [before] * 4, [after] * 4, None)
-    return Row(which, name, (1.0, 1.0), "both", {WAITED.key: waited})
+    for_locks = judge(FOR_LOCKS, [0.0] * 4, [0.0] * 4, None)
+    metrics = {it.metric.key: it for it in (waited, for_locks)}
+    return Row(which, name, (1.0, 1.0), "both", metrics)
 
 
 def convoy(before: float, after: float) -> ComparedFinding:
@@ -149,7 +151,6 @@ def test_the_finding_for_which_a_comparison_is_worse_is_told_where_waits_in_all_
 
 def test_waits_for_locks_that_changed_are_told_beside_those_for_the_gil() -> None:
     total = working((0.1, 0.1), (100.0, 100.0))
-    metric = total.metrics["waited_for_locks"].metric
-    total.metrics["waited_for_locks"] = judge(metric, [0.2] * 4, [0.001] * 4, None)
+    total.metrics[FOR_LOCKS.key] = judge(FOR_LOCKS, [0.2] * 4, [0.001] * 4, None)
     said = answer(of_all(total, [], None))
     assert said.endswith("; threads waited 2.0 s for locks in 10 s before, 10 ms after")
