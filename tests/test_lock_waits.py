@@ -129,8 +129,21 @@ def test_the_screen_tells_of_locks_that_threads_take_in_turn(ungil: Run, in_turn
 
 def test_the_advice_tells_who_let_go_of_a_lock(ungil: Run, in_turn: Path) -> None:
     advised = json.loads(ungil("advise", str(in_turn), "--json").stdout)["advice"]
-    (lock,) = [it for it in advised if it["cause"] == "lock"]
+    lock = advised[0]
+    assert lock["cause"] == "lock"
     assert "let go of it" in lock["text"]
+    assert "; meanwhile the thread that had it slept (clock_nanosleep) at works (" in lock["text"]
+    # What was done with the lock is no other cause.
+    assert [it["cause"] for it in advised] == ["lock"]
+
+
+def test_the_report_tells_what_the_thread_did_that_had_a_lock(in_turn: Path) -> None:
+    (process,) = report_of(in_turn)["processes"]
+    (lock,) = process["locks"]
+    assert {row["lock"] for row in process["lock_waits"] if row["contended"]} == {lock["lock"]}
+    assert lock["waited_s"] > lock["waited_for_s"] > 0.5 * process["duration_s"]
+    assert {it["what"] for it in lock["did"]} == {"sleep"}
+    assert sum(it["looks"] for it in lock["did"]) == lock["looks"] >= 3
 
 
 def test_the_page_shows_who_waited_for_locks(in_turn: Path) -> None:

@@ -277,6 +277,29 @@ class Processors(TypedDict):
     """The lowest CPU limit of its control groups, in processors."""
 
 
+class DidWithLock(TypedDict):
+    """What a thread did that had a lock for which others slept."""
+
+    what: str
+    call: str
+    on: str
+    frame: str | None
+    user_frame: str | None
+    looks: int
+
+
+class LockTaken(TypedDict):
+    """A lock that threads took in turn."""
+
+    lock: int
+    count: int
+    waited_s: float
+    waited_for_s: float
+    """Time in which any thread slept for it, at least."""
+    looks: int
+    did: list[DidWithLock]
+
+
 class Process(TypedDict):
     """One process image."""
 
@@ -290,6 +313,8 @@ class Process(TypedDict):
     parks: NotRequired[Parks | None]
     lock_waits: NotRequired[list[ParkedAt]]
     """What threads waited for in locks while there was a GIL."""
+    locks: NotRequired[list[LockTaken]]
+    """Those that threads took in turn."""
     started_s: NotRequired[float]
     policy: NotRequired[str | None]
     switch_interval_ms: NotRequired[float | None]

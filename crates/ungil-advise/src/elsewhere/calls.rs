@@ -1,11 +1,13 @@
 //! Calls in which threads waited for something else: a lock, the disk, the network, a sleep.
 
+use super::behind_lock;
 use super::last_holder::{self, SINCE_WHEN};
 use super::past_lock::{self, Past};
 use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line, sleeps};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
+use std::cmp::Reverse;
 use ungil_trace::analysis::words;
-use ungil_trace::report::{OffGil, ThreadReport, What};
+use ungil_trace::report::{LockReport, OffGil, ThreadReport, What};
 
 /// What takes less than this part (of 1) of the time is not what a program waits for.
 const PART: f64 = 0.2;
@@ -89,7 +91,10 @@ fn lines<'a>(
             lines.push(Line { cause, frame, threads, sum: Sum::of(seen), rests });
         }
     }
-    lines.sort_by(|a, b| a.rests.cmp(&b.rests).then(b.sum.total_s.total_cmp(&a.sum.total_s)));
+    lines.sort_by_cached_key(|line| {
+        let total_ns = std::time::Duration::try_from_secs_f64(line.sum.total_s).unwrap_or_default();
+        (line.rests, !line.holds_all_up(sight), Reverse(total_ns))
+    });
     // Where threads mostly wait, a look finds one now and then that is on its way to that.
     let waits: Vec<_> = lines.iter().map(|it| (it.cause, it.frame, it.sum.total_s)).collect();
     lines.retain(|line| {
@@ -103,13 +108,14 @@ fn lines<'a>(
     });
     // What was done with a lock is told with the waits for it.
     let pasts: Vec<_> = lines.iter().map(|line| line.past(sight)).collect();
-    let is_told = |line: &Line| {
-        lines.iter().zip(&pasts).any(|(lock, past)| {
+    let is_told = |(number, line): (usize, &Line)| {
+        lines.iter().zip(&pasts).enumerate().any(|(other, (lock, past))| {
             let frame = past.as_ref().and_then(|past| past.frame);
-            frame == Some(line.frame) && line.sum.total_s <= lock.sum.total_s
+            let is_there = other != number && frame == Some(line.frame);
+            is_there && line.sum.total_s <= lock.sum.total_s
         })
     };
-    let told: Vec<bool> = lines.iter().map(is_told).collect();
+    let told: Vec<bool> = lines.iter().enumerate().map(is_told).collect();
     let untold = lines.into_iter().zip(pasts).zip(told).filter(|(_, is_told)| !is_told);
     let calls = untold.map(|((line, past), _)| Call {
         takes_most: line.takes_most(sight),
@@ -170,11 +176,22 @@ impl<'a> Line<'a> {
         waits && !self.rests && self.sum.total_s >= MOST * lives_s.sum::<f64>()
     }
 
-    /// What threads did that had got past it, if it is a wait for a lock.
+    /// The lock for which it is a wait, if that is known.
+    fn lock(&self, sight: &Sight<'a>) -> Option<&'a LockReport> {
+        if self.cause == Cause::Lock { behind_lock::lock_of(sight, &self.threads) } else { None }
+    }
+
+    /// Whether it is a wait for a lock for which somebody waits nearly all of the time.
+    fn holds_all_up(&self, sight: &Sight<'a>) -> bool {
+        self.lock(sight).is_some_and(|lock| behind_lock::is_always_waited_for(sight, lock))
+    }
+
+    /// What threads did that had the lock, or had got past the line, if it is a wait for one.
     fn past(&self, sight: &Sight<'a>) -> Option<Past<'a>> {
         let Sum { worst, total_s, .. } = self.sum;
-        let find = || past_lock::find(sight, worst.off, total_s, self.threads.len());
-        if self.cause == Cause::Lock { find() } else { None }
+        let behind = || self.lock(sight).and_then(behind_lock::find);
+        let past = || past_lock::find(sight, worst.off, total_s, self.threads.len());
+        if self.cause == Cause::Lock { behind().or_else(past) } else { None }
     }
 
     fn advice(mut self, sight: &Sight, past: Option<&Past>) -> Advice {
@@ -193,6 +210,7 @@ impl<'a> Line<'a> {
         };
         let find = || last_holder::find(sight.process, &sight.tids(&self.threads));
         let holder = if cause == Cause::Lock { find() } else { None };
+        let lock = self.lock(sight).map(behind_lock::evidence);
         let text = format!(
             "{threads} {what} at {} for {}{}{got}{}{}",
             at(worst.off),
@@ -235,6 +253,7 @@ impl<'a> Line<'a> {
                 ]
                 .into_iter()
                 .chain(holder.map(|it| it.evidence))
+                .chain(lock)
                 .collect(),
             },
         )

@@ -7,6 +7,7 @@ mod computing;
 mod connections;
 mod last_holder;
 mod past_lock;
+mod behind_lock;
 mod unused;
 mod pool;
 mod polling;

@@ -5,7 +5,7 @@ use crate::functions::{is_packages, short};
 use crate::place::GilPlace;
 use crate::scene::LIMIT_SHARE;
 use ungil_trace::analysis::words;
-use ungil_trace::report::{GilReport, OffGil, ProcessReport, Report, ThreadReport};
+use ungil_trace::report::{GilReport, OffGil, ProcessReport, Report, ThreadReport, What};
 
 /// A process at one of its GILs.
 #[derive(Clone, Copy)]
@@ -194,7 +194,12 @@ pub fn line(off: &OffGil) -> Option<&String> {
 
 /// `handle (app/views.py:12), in readinto (lib/socket.py:5)`.
 pub fn at(off: &OffGil) -> String {
-    match (&off.user_frame, &off.frame) {
+    at_line(off.user_frame.as_ref(), off.frame.as_ref())
+}
+
+/// The same of the user's line and the innermost one.
+pub fn at_line(user_frame: Option<&String>, frame: Option<&String>) -> String {
+    match (user_frame, frame) {
         (Some(user), Some(frame)) if user != frame => {
             format!("{}, in {}", short(user), short(frame))
         }
@@ -222,16 +227,20 @@ pub fn in_all(total_s: f64, threads: usize) -> String {
 
 /// What a thread did, as the end of `it …`.
 pub fn doing(off: &OffGil) -> String {
-    use ungil_trace::report::What;
-    let call = match off.call.as_str() {
+    did(off.what, &off.call, off.frame.as_deref())
+}
+
+/// The same of a call at a line.
+pub fn did(what: What, call: &str, frame: Option<&str>) -> String {
+    let call = match call {
         "" | "computing" => String::new(),
         call => format!(" ({call})"),
     };
-    let what = match off.what {
+    let what = match what {
         What::Idle => "waited for work",
         What::Thread => "waited for another thread",
         // Its compiled code sleeps for threads of its own as one sleeps for a lock.
-        What::Lock if off.frame.as_deref().is_some_and(is_packages) => {
+        What::Lock if frame.is_some_and(is_packages) => {
             "waited for a lock or for native code of other threads"
         }
         What::Lock => "waited for a lock",

@@ -49,6 +49,7 @@ mod catching_up;
 mod judged;
 mod park_stacks;
 mod parks;
+mod behind_locks;
 mod sleeps;
 mod gil;
 mod hold_ends;

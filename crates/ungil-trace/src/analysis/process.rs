@@ -1,5 +1,6 @@
 //! A process and a thread, as far as they have been told of.
 
+use super::behind_locks::BehindLocks;
 use super::gil::Gil;
 use super::judged::{Judged, Least};
 use super::kernel_counts::KernelCounts;
@@ -22,6 +23,8 @@ pub(super) struct Process {
     pub(super) parks: Option<Box<Parks>>,
     /// The same for locks while it had a GIL.
     pub(super) locks: Option<Box<Parks>>,
+    /// What threads did that had these.
+    pub(super) behind_locks: BehindLocks,
     /// Where they slept, and were woken from.
     pub(super) park_stacks: ParkStacks,
     /// How its GIL was switched on, if that was seen.
@@ -134,6 +137,7 @@ impl Process {
             libraries: Vec::new(),
             parks: None,
             locks: None,
+            behind_locks: BehindLocks::default(),
             park_stacks: ParkStacks::default(),
             switched_on: None,
             stops: Lengths::default(),
@@ -183,6 +187,7 @@ impl Process {
             libraries: self.libraries.clone(),
             parks: None,
             locks: None,
+            behind_locks: BehindLocks::default(),
             park_stacks: self.park_stacks.clone(),
             switched_on: self.switched_on.clone(),
             stops: Lengths::default(),

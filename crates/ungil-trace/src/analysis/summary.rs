@@ -14,7 +14,7 @@ use crate::origin::module_of;
 use crate::record::{Frame, NOTHING_RECORDED, ProcessTotals, ThreadId};
 use crate::report::{
     BlameReport, Blocking, ContextSwitches, Descheduled, Finding, FreeThreaded, Gaps, GilReport,
-    LongHoldReport, ParkedAt, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA,
+    LockReport, LongHoldReport, ParkedAt, ParkedThread, ParksReport, ProcessReport, Report, SCHEMA,
     StoppedReport, ThreadReport, Throttled, Who, Window, lost_share,
 };
 use std::borrow::Cow;
@@ -125,6 +125,7 @@ impl View<'_> {
             free_threaded: self.free_threaded(),
             parks: self.parks(),
             lock_waits: self.lock_waits(),
+            locks: self.locks(),
             policy: Some(totals.policy)
                 .filter(|_| totals.switch_interval_ns > 0)
                 .and_then(|number| Policy::from_number(u32::try_from(number).ok()?))
@@ -181,6 +182,12 @@ impl View<'_> {
     fn lock_waits(&self) -> Vec<ParkedAt> {
         let (locks, stacks) = (self.process.locks.as_ref(), ParkStacks::default());
         locks.map_or_else(Vec::new, |locks| locks.rows(&stacks, |id| self.identity(id)))
+    }
+
+    /// The locks that its threads took in turn.
+    fn locks(&self) -> Vec<LockReport> {
+        let contended = self.process.locks.as_ref().map(|locks| locks.contended());
+        contended.map_or_else(Vec::new, |it| self.process.behind_locks.report(&it))
     }
 
     fn free_threaded(&self) -> Option<FreeThreaded> {

@@ -225,6 +225,9 @@ impl Tally {
             let off_gil = park.cause == Cause::OffGil;
             let parks = if off_gil { &mut process.locks } else { &mut process.parks };
             let since_ns = park.since_ns.max(floor_ns);
+            if off_gil {
+                process.behind_locks.slept(id, park, since_ns);
+            }
             let counted = parks.get_or_insert_default().add(id, park, since_ns);
             if let (Some(sleeps), Some(counted)) = (&mut self.sleeps, counted) {
                 sleeps.add(process.known.process, park, since_ns, counted);
@@ -245,6 +248,7 @@ impl Tally {
     fn looked_at(&mut self, id: ThreadId, at_ns: u64, doing: &Doing, frames: &[Frame]) {
         let Some(thread) = self.threads.get(id.0) else { return };
         let Some(process) = self.processes.get_mut(thread.process.0) else { return };
+        process.behind_locks.look(id, at_ns, doing, frames);
         let last = thread
             .chairs
             .iter()

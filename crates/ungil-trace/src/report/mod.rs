@@ -25,7 +25,10 @@ pub use look::{ComputedIn, EventLoop, HeldIn, OffGil, What};
 pub(crate) use lost::lost_share;
 pub use measures::{GilMeasures, GroupMeasures, Measures, ProcessMeasures, Stretch};
 pub use native::{NativeReport, StoppedReport, is_collector};
-pub use parks::{ParkedAt, ParkedBy, ParkedIn, ParkedThread, ParksReport, Waker, WorldPauses};
+pub use parks::{
+    DidWithLock, LockReport, ParkedAt, ParkedBy, ParkedIn, ParkedThread, ParksReport, Waker,
+    WorldPauses,
+};
 pub use process::{FreeThreaded, OtherProcesses, ProcessReport, Processors, Throttled};
 pub use thread::{
     Blocking, ContextSwitches, Descheduled, Gaps, Lengths, OtherThreads, ThreadReport, Unanswered,

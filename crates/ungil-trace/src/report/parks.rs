@@ -1,5 +1,6 @@
 //! What threads waited for besides a GIL: in a free-threaded interpreter that had none, and in locks.
 
+use super::look::What;
 use super::thread::Lengths;
 use serde::Serialize;
 
@@ -83,6 +84,40 @@ pub struct ParkedAt {
     pub places: Vec<ParkedIn>,
     /// Who woke it, by what it had waited until then, most first.
     pub wakers: Vec<Waker>,
+}
+
+/// A lock that threads took in turn, while the interpreter had a GIL.
+#[derive(Clone, Debug, Serialize)]
+pub struct LockReport {
+    /// Its number, as in [`ParkedAt`].
+    pub lock: u32,
+    /// How often a thread slept for it.
+    pub count: u64,
+    /// For how long all of them did.
+    pub waited_s: f64,
+    /// For how long any thread did, at least: time in which several slept counts once.
+    pub waited_for_s: f64,
+    /// Looks at a thread that had it meanwhile, off the GIL.
+    pub looks: u64,
+    /// What that one did, most looks first.
+    pub did: Vec<DidWithLock>,
+}
+
+/// What a thread did that had a lock for which others slept.
+#[derive(Clone, Debug, Serialize)]
+pub struct DidWithLock {
+    /// What it is called.
+    pub what: What,
+    /// As in [`OffGil`](super::OffGil).
+    pub call: String,
+    /// Likewise.
+    pub on: String,
+    /// The innermost frame.
+    pub frame: Option<String>,
+    /// The innermost frame of the user's own code.
+    pub user_frame: Option<String>,
+    /// Looks that found a thread there.
+    pub looks: u64,
 }
 
 /// A line of code at which a thread waited.

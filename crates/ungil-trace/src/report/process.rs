@@ -2,7 +2,7 @@
 
 use super::gil::GilReport;
 use super::native::StoppedReport;
-use super::parks::{ParkedAt, ParksReport};
+use super::parks::{LockReport, ParkedAt, ParksReport};
 use crate::record;
 use serde::Serialize;
 
@@ -30,6 +30,8 @@ pub struct ProcessReport {
     /// What its threads waited for in locks while it had a GIL, and who ended that: one row for each
     /// thread at each lock.
     pub lock_waits: Vec<ParkedAt>,
+    /// The locks among these that threads took in turn, those for which they waited longest first.
+    pub locks: Vec<LockReport>,
     /// The policy that its last waiter waited under ("stock" is CPython's own); `None` if nobody
     /// ever waited or the process still runs.
     pub policy: Option<&'static str>,
