@@ -11,18 +11,20 @@ use ungil_trace::report::{DidWithLock, LockReport, What};
 const LOOKS: u64 = 3;
 /// What was seen in less than this part (of 1) of them does not explain the waits.
 const PART: f64 = 0.2;
-/// Somebody waited for it for this part (of 1) of the time: nothing else can be what threads wait for.
+/// It explains waits if this part (of 1) of them was for it. If somebody waited for it for this part of
+/// all time, nothing else can be what threads wait for.
 const MOST: f64 = 0.5;
 
-/// The lock for which these threads waited longest, of those that threads take in turn.
-pub fn lock_of<'a>(sight: &Sight<'a>, threads: &[usize]) -> Option<&'a LockReport> {
+/// The lock for which these threads waited longest, of those that threads take in turn. `None` if that
+/// is not most of the `seen_s` for which they were seen to wait.
+pub fn lock_of<'a>(sight: &Sight<'a>, threads: &[usize], seen_s: f64) -> Option<&'a LockReport> {
     let tids = sight.tids(threads);
     let rows = &sight.process.lock_waits;
     let waited_s = |lock: &LockReport| -> f64 {
         let its = rows.iter().filter(|row| row.lock == Some(lock.lock) && tids.contains(&row.tid));
         its.map(|row| row.waited_s).sum()
     };
-    let locks = sight.process.locks.iter().filter(|lock| waited_s(lock) > 0.0);
+    let locks = sight.process.locks.iter().filter(|lock| waited_s(lock) >= MOST * seen_s);
     locks.max_by(|a, b| waited_s(a).total_cmp(&waited_s(b)))
 }
 

@@ -178,7 +178,8 @@ impl<'a> Line<'a> {
 
     /// The lock for which it is a wait, if that is known.
     fn lock(&self, sight: &Sight<'a>) -> Option<&'a LockReport> {
-        if self.cause == Cause::Lock { behind_lock::lock_of(sight, &self.threads) } else { None }
+        let find = || behind_lock::lock_of(sight, &self.threads, self.sum.total_s);
+        if self.cause == Cause::Lock { find() } else { None }
     }
 
     /// Whether it is a wait for a lock for which somebody waits nearly all of the time.
@@ -208,7 +209,7 @@ impl<'a> Line<'a> {
             [only] => format!("thread {}", sight.thread(only).name),
             _ => words::count(self.threads.len() as u64, "thread"),
         };
-        let find = || last_holder::find(sight.process, &sight.tids(&self.threads));
+        let find = || last_holder::find(sight.process, &sight.tids(&self.threads), total_s);
         let holder = if cause == Cause::Lock { find() } else { None };
         let lock = self.lock(sight).map(behind_lock::evidence);
         let text = format!(

@@ -23,9 +23,9 @@ pub struct LastHolder {
     pub evidence: Evidence,
 }
 
-/// Of the lock for which these threads waited most. `None` if no sleep for one was recorded, or most
-/// ended for a reason that is not known.
-pub fn find(process: &ProcessReport, tids: &[u32]) -> Option<LastHolder> {
+/// Of the lock for which these threads waited most. `None` if the sleeps for it are not most of the
+/// `seen_s` for which they were seen to wait, or if most ended for a reason that is not known.
+pub fn find(process: &ProcessReport, tids: &[u32], seen_s: f64) -> Option<LastHolder> {
     let mut rows = tids.iter().filter_map(|tid| longest(process, *tid)).peekable();
     rows.peek()?;
     let (mut waited_s, mut count, mut let_go) = (0.0, 0, 0);
@@ -40,6 +40,9 @@ pub fn find(process: &ProcessReport, tids: &[u32]) -> Option<LastHolder> {
                 *ended_s.entry((tid, name)).or_default() += waker.waited_s;
             }
         }
+    }
+    if waited_s < MOST * seen_s {
+        return None;
     }
     let mut by: Vec<_> = ended_s.into_iter().map(|(who, it)| (who, it / waited_s)).collect();
     by.sort_by(|a, b| b.1.total_cmp(&a.1));

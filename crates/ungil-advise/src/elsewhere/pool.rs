@@ -182,7 +182,7 @@ impl<'a> Pool<'a> {
     /// Its threads wait for a lock: more of them would do so, too.
     fn at_lock(&self, sight: &Sight) -> Advice {
         let past = past_lock::find(sight, self.worst.off, self.worst_s, self.threads.len());
-        let holder = last_holder::find(sight.process, &sight.tids(&self.threads));
+        let holder = last_holder::find(sight.process, &sight.tids(&self.threads), self.worst_s);
         let text = format!(
             "{} waits for a lock: {}; more threads would wait for it, too{}{}",
             self.name(sight),
