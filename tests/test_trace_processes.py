@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,67 @@ def empty_library(folder: Path) -> Path:
         compile_it = ["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "/dev/null"]
         subprocess.run(compile_it, check=True)
     return library
+
+
+def exec_after(seconds: float, *words: str) -> str:
+    """A program that computes in a second thread for so long, and then becomes another program."""
+    return f"""
+import os, threading, time
+def compute():
+    while True:
+        pass
+threading.Thread(target=compute, name="computing", daemon=True).start()
+time.sleep({seconds})
+os.execvp({words[0]!r}, {list(words)!r})
+"""
+
+
+def test_a_program_that_executes_another_one_ends_then(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    process = trace(tmp_path, sys.executable, "-c", exec_after(0.2, "sleep", "1")).process
+    took = time.monotonic() - begun
+    assert process["duration_s"] <= took - 1
+    assert process["argv"][0] == sys.executable
+    (gil,) = process["gils"]
+    assert gil["held_s"] <= process["duration_s"]
+    assert max(thread["waits"]["max_us"] for thread in gil["threads"]) / 1e6 <= took - 1
+
+
+def test_the_python_that_another_one_executes_is_a_process_with_names_and_stacks(
+    tmp_path: Path,
+) -> None:
+    holding = """
+import re, threading
+def search():
+    re.match("(a+)+b", "a" * 25)
+thread = threading.Thread(target=search, name="searching")
+thread.start()
+thread.join()
+"""
+    code = exec_after(0.0, sys.executable, "-c", holding)
+    processes = trace(tmp_path, sys.executable, "-c", code).report["processes"]
+    first, second = sorted(processes, key=lambda process: process["started_s"])
+    assert first["pid"] == second["pid"]
+    assert first["started_s"] + first["duration_s"] <= second["started_s"]
+    (thread,) = [it for it in second["gils"][0]["threads"] if it["name"] == "searching"]
+    (hold, *_) = second["gils"][0]["long_holds"]
+    assert (hold["tid"], hold["samples"] > 0) == (thread["tid"], True)
+
+
+def test_a_program_that_fails_to_execute_another_one_goes_on(tmp_path: Path) -> None:
+    code = """
+import os, threading, time
+def compute():
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        pass
+try:
+    os.execv("/no/such/program", ["x"])
+except FileNotFoundError:
+    thread = threading.Thread(target=compute, name="computing")
+    thread.start()
+    thread.join()
+"""
+    (process,) = trace(tmp_path, sys.executable, "-c", code).report["processes"]
+    (thread,) = [it for it in process["gils"][0]["threads"] if it["name"] == "computing"]
+    assert thread["held_s"] > 0.2

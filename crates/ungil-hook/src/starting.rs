@@ -8,7 +8,7 @@
 
 use crate::interpreter::Replacement;
 use crate::next::Next;
-use crate::{any_libc, slice, stub};
+use crate::{any_libc, slice, stub, table};
 use libc::{FILE, c_char, c_int, c_void, pid_t};
 use std::ffi::CStr;
 use std::mem::transmute;
@@ -91,9 +91,13 @@ extern "C" fn before_vfork() -> *const c_void {
 }
 
 /// Defines what stands in for functions of this name: it calls the next one, with what it was called
-/// with, once the thread has its own slice. `else` is what is returned if there is none.
+/// with, once the thread has its own slice. `else` is what is returned if there is none. If the
+/// function can end this program, that is noted `before`, and taken back `after` it has failed to.
 macro_rules! stand_in {
-    ($($next:ident: $name:ident($($argument:ident: $type:ty),*) -> $result:ty, else $none:expr;)*) => {$(
+    ($(
+        $next:ident: $name:ident($($argument:ident: $type:ty),*) -> $result:ty, else $none:expr
+        $(, before $before:path, after $after:path)?;
+    )*) => {$(
         /// Stands in for the function of this name.
         ///
         /// # Safety
@@ -105,8 +109,11 @@ macro_rules! stand_in {
             let Some(next) = $next.address() else { return $none };
             // SAFETY: the next function of this name has its type.
             let next = unsafe { transmute::<*mut c_void, Function>(next) };
+            $($before();)?
             // SAFETY: the caller's own arguments, unchanged.
-            unsafe { next($($argument),*) }
+            let result = unsafe { next($($argument),*) };
+            $($after();)?
+            result
         }
     )*};
 }
@@ -125,7 +132,9 @@ stand_in! {
     ) -> c_int, else libc::ENOSYS;
     SYSTEM: system(command: *const c_char) -> c_int, else -1;
     POPEN: popen(command: *const c_char, how: *const c_char) -> *mut FILE, else null_mut();
-    // Programs keep the slice of whoever becomes them.
-    EXECVE: execve(file: *const c_char, arguments: Words, environment: Words) -> c_int, else -1;
-    EXECV: execv(file: *const c_char, arguments: Words) -> c_int, else -1;
+    // Programs keep the slice of whoever becomes them. Whoever does has the GIL, and lets go of it never.
+    EXECVE: execve(file: *const c_char, arguments: Words, environment: Words) -> c_int, else -1,
+        before table::end, after table::goes_on;
+    EXECV: execv(file: *const c_char, arguments: Words) -> c_int, else -1,
+        before table::end, after table::goes_on;
 }

@@ -214,11 +214,24 @@ pub fn slot_ended(slot: &Slot) {
     header.ended.add(slot, if is_recorded { Slot::end } else { Slot::free });
 }
 
-/// Notes the last CPU times of the threads that are still there, and that the process ends.
+/// The table, if it is that of this process: a child of vfork has the memory, and the table, of its
+/// parent.
+fn of_this_process() -> Option<Table<'static>> {
+    own().filter(|table| table.header().pid.load(Relaxed) == current_pid())
+}
+
+/// The program that is to take the place of this one could not be executed, so this one goes on.
+/// `errno` stays.
+pub fn goes_on() {
+    if let Some(table) = of_this_process() {
+        table.header().ended_ticks.store(0, Release);
+    }
+}
+
+/// Notes the last CPU times of the threads that are still there, and that the process ends, or that
+/// another program takes its place.
 pub fn end() {
-    // A child of vfork whose exec failed ends with the memory, and the table, of its parent.
-    let is_ours = |table: &Table| table.header().pid.load(Relaxed) == current_pid();
-    let Some(table) = own().filter(is_ours) else { return };
+    let Some(table) = of_this_process() else { return };
     for slot in table.used_slots().iter().filter(|slot| slot.state() == Some(SlotState::Live)) {
         // The clock of another thread of this process, as pthread_getcpuclockid computes it.
         let tid = slot.tid.load(Relaxed).cast_signed();

@@ -269,6 +269,9 @@ impl Recording {
             self.known.extend(path.file_name().map(OsStr::to_owned));
             self.next_process.0 += 1;
             self.shared.processes.fetch_add(1, Relaxed);
+            for before in self.processes.iter_mut().filter(|it| it.pid == traced.pid) {
+                before.is_followed_by(process.at_ns);
+            }
             self.sink.put(&Record::ProcessStarted(process));
             self.processes.push(traced);
         }

@@ -13,11 +13,13 @@ pub(super) fn describe(
     at_ns: u64,
     ran_before: bool,
 ) -> Process {
-    // Whole while the process lives, its beginning for ever.
-    let mut command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    if command.is_empty() {
-        command = load_bytes(&header.command);
-        command.truncate(header.command_bytes.load(Relaxed) as usize);
+    let mut command = load_bytes(&header.command);
+    command.truncate(header.command_bytes.load(Relaxed) as usize);
+    // That may be its beginning alone. The whole one is there until the process ends, or executes
+    // another program, which has another one.
+    let whole = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if whole.starts_with(&command) {
+        command = whole;
     }
     let argv = command
         .strip_suffix(b"\0")

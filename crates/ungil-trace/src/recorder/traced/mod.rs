@@ -2,6 +2,7 @@
 
 mod description;
 mod life;
+mod image;
 mod looks;
 
 use super::moment::Moment;
@@ -17,6 +18,7 @@ use super::used_before::UsedBefore;
 use crate::clock::now_ns;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId};
 use description::describe;
+use image::Image;
 use life::Life;
 use std::fs;
 use std::ops::Range;
@@ -37,6 +39,7 @@ pub struct Traced {
     /// Which clock the times in the table are of.
     clock: Clock,
     life: Life,
+    image: Image,
     /// By slot.
     threads: Vec<Option<Thread>>,
     order: Order,
@@ -88,6 +91,7 @@ impl Traced {
             file,
             clock,
             life,
+            image: Image::default(),
             threads: Vec::new(),
             order: Order::default(),
             parks: Parks::default(),
@@ -187,9 +191,21 @@ impl Traced {
         round
     }
 
-    /// Whether the process is gone.
+    /// Whether the process is gone, or another program has taken its place.
     pub fn is_gone(&self) -> bool {
-        self.life.is_over()
+        // One that has left the recording has no table either, and lives on.
+        let said_end = if self.has_left() { 0 } else { self.said_end() };
+        self.life.is_over() || self.image.is_replaced(self.pid, &self.path, said_end)
+    }
+
+    /// Another image of the same process has begun at `at_ns`.
+    pub fn is_followed_by(&mut self, at_ns: u64) {
+        self.image.is_followed(at_ns);
+    }
+
+    /// When the process said that it ends, or is about to execute another program; 0 if it has not.
+    fn said_end(&self) -> u64 {
+        self.file.table().header().ended_ticks.load(Acquire)
     }
 
     /// Whether a signal has stopped it.
@@ -225,8 +241,8 @@ impl Traced {
             latest_ns = event.at_ns.max(latest_ns);
             give(Record::Gil { process, thread, event });
         });
-        let at_ns = match self.file.table().header().ended_ticks.load(Acquire) {
-            0 => now_ns(),
+        let at_ns = match self.said_end() {
+            0 => self.image.followed_ns().unwrap_or_else(now_ns),
             // Threads that are daemons go on until the process is gone.
             said => times.ns(clock, said).min(now_ns()),
         };
