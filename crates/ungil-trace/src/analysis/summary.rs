@@ -61,7 +61,7 @@ impl Tally {
     }
 
     /// The processes, those whose threads waited most first, if the trace had ended at `now_ns`. Of
-    /// those that hardly waited, the one that held most comes first.
+    /// those that hardly waited, the one that held most after its start-up comes first.
     /// What became known of them later is taken from `known`.
     pub(super) fn processes_until(&self, now_ns: u64, known: &Self) -> Vec<ProcessReport> {
         let report = |process: &Process| {
@@ -74,9 +74,11 @@ impl Tally {
             let threads = process.parks.iter().flat_map(|parks| &parks.threads);
             let parked_s: f64 = threads.map(ParkedThread::waited_s).sum();
             let held_s: f64 = process.gils.iter().map(|gil| gil.held_s).sum();
+            let startup_s: f64 = process.gils.iter().map(|gil| gil.startup_held_s).sum();
             let gils = process.gils.iter();
             let wanted_s: f64 = gils.map(|gil| gil.wanting_mean * process.duration_s).sum();
-            std::cmp::Reverse(weight(parked_s + wanted_s - held_s, held_s, process.duration_s))
+            let waits_s = parked_s + wanted_s - held_s;
+            std::cmp::Reverse(weight(waits_s, held_s - startup_s, process.duration_s))
         });
         processes
     }

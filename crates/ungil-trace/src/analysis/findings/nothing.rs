@@ -24,8 +24,9 @@ const NO_DISADVANTAGE: &str = "no thread is at a disadvantage, but ";
 /// A start-up shorter than this part of the run changes no share that is worth telling.
 const TOLD_PART: f64 = 0.1;
 
-/// The finding of a trace without other findings, about its busiest GIL once there were several
-/// threads, or of those at which threads waited much the busiest.
+/// The finding of a trace without other findings: about the busiest of the GILs at which threads waited
+/// much; where there is none, about the busiest of the first process that has any, of which the
+/// screen shows the threads. What counts is the time once there were several.
 pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -> Finding {
     let gils =
         recorded(processes).flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
@@ -33,10 +34,13 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
         let busy_s = process.duration_s - process.startup_s.unwrap_or(0.0);
         gil.contended_s > LIMIT_SHARE * busy_s && is_relevant(process, gil.contended_s)
     };
-    let busiest = gils.max_by(|a, b| {
-        is_waited_for(a).cmp(&is_waited_for(b)).then(held_s(a.1).total_cmp(&held_s(b.1)))
-    });
-    let Some((process, gil)) = busiest else {
+    let gils: Vec<_> = gils.collect();
+    let by_held = |a: &&(_, &GilReport), b: &&(_, &GilReport)| held_s(a.1).total_cmp(&held_s(b.1));
+    let first = gils.first().map(|(process, _)| *process);
+    let of_first = |it: &&(&ProcessReport, _)| first.is_some_and(|first| std::ptr::eq(first, it.0));
+    let waited_for = gils.iter().filter(|it| is_waited_for(it)).max_by(by_held);
+    let chosen = waited_for.or_else(|| gils.iter().filter(of_first).max_by(by_held));
+    let Some(&(process, gil)) = chosen else {
         return without_gil(processes).unwrap_or_else(|| not_recorded(processes, notes));
     };
     let startup_s = process.startup_s.unwrap_or(0.0);
