@@ -8,11 +8,13 @@ use crate::loops::{InProcess, Library, Work};
 use crate::scene::Scene;
 use crate::servers::more_processes;
 use crate::supply;
-use ungil_simulate::{Change, Rules};
+use ungil_simulate::Change;
 use ungil_trace::analysis::{Held, movable, words};
 
 /// A thread that spends this part (of 1) of what others wait for in the function is gone with it.
 const ALL: f64 = 0.8;
+/// To send arguments and to take results is work, too.
+const LEAST: f64 = 0.02;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     if are_what_to_end(ward) {
@@ -25,8 +27,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     if function.as_ref().is_some_and(|it| it.function.is_importing()) {
         return None;
     }
-    let in_it = function.as_ref().map_or(1.0, |it| it.share);
-    let tids = scene.tids(culprits);
+    let callers = callers(scene, function.as_ref());
+    let threads: Vec<usize> = callers.iter().map(|(place, _)| *place).collect();
     let is_short = supply::is_short(ward.report, scene.process);
     let rests_on = match &function {
         Some(_) => "it assumes that sending arguments and results costs little",
@@ -44,20 +46,27 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     };
     let (gain, confidence) = ward.predicted_side_by_side(
         |baseline| {
-            let (sources, rules) = (baseline.sources(&tids), baseline.as_recorded());
-            if in_it >= ALL {
-                return Rules { without: sources, ..rules };
+            let mut rules = baseline.as_recorded();
+            for &(place, in_it) in &callers {
+                let sources = baseline.sources(&scene.tids(&[place]));
+                // A thread that waits for the others stays, with what is left of its work.
+                let stays = function.is_some() && scene.victims.contains(&place);
+                if in_it >= ALL && !stays {
+                    rules.without.extend(sources);
+                } else {
+                    let rest = Change::Work((1.0 - in_it).max(LEAST));
+                    rules.changes.extend(sources.into_iter().map(|source| (source, rest)));
+                }
             }
-            let less = sources.into_iter().map(|source| (source, Change::Work(1.0 - in_it)));
-            Rules { changes: less.collect(), ..rules }
+            rules
         },
         &rests_on,
     );
-    let caused = scene.blame_share(culprits) * in_it;
+    let caused = callers.iter().map(|(place, in_it)| scene.blame_share(&[*place]) * in_it).sum();
     let mut evidence = ward.evidence();
     let what = "share of the waits during which it held the GIL";
     evidence.push(Evidence::made(what, caused, Unit::Share));
-    let mut subject = scene.subject(culprits);
+    let mut subject = scene.subject(&threads);
     let (what, code) = match function {
         Some(held) => {
             let looks = held.function.looks as f64;
@@ -90,6 +99,24 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         evidence,
         same_as: None,
     })
+}
+
+/// The threads that run the function, with the part (of 1) of what others wait for them that they are in
+/// it: those for which most is waited, and all others that looks found there. Of threads without
+/// looks it is that of all; without a function it is all that they do.
+fn callers(scene: &Scene, function: Option<&Held>) -> Vec<(usize, f64)> {
+    let of_all = function.map_or(1.0, |it| it.share);
+    let in_it = |place: usize| {
+        let (name, held) = (&function?.function.function, &scene.thread(place).held_in);
+        let there = held.iter().find(|it| it.function == *name).map_or(0, |it| it.looks);
+        let looks: u64 = held.iter().map(|it| it.innermost).sum();
+        (looks > 0).then(|| (there as f64 / looks as f64).min(1.0))
+    };
+    let mut callers: Vec<_> =
+        scene.culprits.iter().map(|&place| (place, in_it(place).unwrap_or(of_all))).collect();
+    let others = (0..scene.gil.threads.len()).filter(|place| !scene.culprits.contains(place));
+    callers.extend(others.filter_map(|place| Some((place, in_it(place).filter(|it| *it > 0.0)?))));
+    callers
 }
 
 /// The code, and what makes more processes of the server that `command` starts, if it is one and there

@@ -102,6 +102,30 @@ fn the_function_that_goes_to_a_process_is_the_innermost_that_is_always_there() {
 }
 
 #[test]
+fn all_threads_that_were_seen_in_a_function_are_rid_of_it() {
+    // A server with a thread for each connection: most is waited for the first, and much for the rest.
+    let names = ["MainThread", "handler-1", "handler-2", "handler-3", "handler-4", "handler-5"];
+    let mut story = Story::of(&names);
+    let turns = (0..400).zip([1, 2, 1, 3, 1, 4, 1, 5].into_iter().cycle());
+    for (round, thread) in turns {
+        let at_ns = round * 10 * MS;
+        story.acquire(at_ns, thread);
+        story.wait(at_ns + MS, 0);
+        story.ask(at_ns + 6 * MS, 0);
+        story.held(at_ns + 6 * MS, thread, &["answer app.py", "handle app.py"]);
+        story.forced(at_ns + 6 * MS + 10_000, thread);
+        story.acquire(at_ns + 6 * MS + 20_000, 0);
+        story.release(at_ns + 6 * MS + 200_000, 0);
+    }
+    let told = story.end(4_000 * MS);
+    let advice = told.of(Kind::ToAProcess).unwrap();
+    assert!(advice.text.starts_with("run answer (app.py:7) in a process"), "{}", advice.text);
+    let caused = advice.evidence.iter().find(|it| it.what.starts_with("share of the waits"));
+    assert!(caused.unwrap().value > 0.95, "{}", advice.text);
+    assert_eq!(advice.subject.threads.len(), 5);
+}
+
+#[test]
 fn what_a_package_calls_back_goes_to_a_process_with_the_function_that_called_the_package() {
     let mut story = Story::convoy();
     for at_ms in 0..400 {
