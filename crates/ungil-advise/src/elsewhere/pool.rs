@@ -47,12 +47,20 @@ const IDLE: f64 = 0.1;
 const PART: f64 = 0.5;
 /// What is over in less than this is no incident.
 const LEAST_S: f64 = 0.2;
+/// What the threads of an event loop's own pool are called, and how many more than processors they are,
+/// and at most (`ThreadPoolExecutor` in `Lib/concurrent/futures/thread.py`). It starts one
+/// only when there is work and all are busy.
+const DEFAULT: &str = "asyncio_";
+const DEFAULT_MORE: usize = 4;
+const DEFAULT_MOST: usize = 32;
 
 /// The pool that was longest exhausted. A pool whose threads wait for the results of another one is
 /// not where the work stands still, as long as there is that other one.
 pub fn find(sight: &Sight) -> Option<Advice> {
     let all = groups(&sight.gil.threads);
     let pools = all.into_iter().filter_map(|group| Pool::of(sight, &group.threads));
+    // More threads than those would have as little to do.
+    let pools = pools.filter(|it| it.computes || !it.has_room(sight));
     let pool = pools.max_by(|a, b| {
         b.waits_for_results().cmp(&a.waits_for_results()).then(a.known_s.total_cmp(&b.known_s))
     })?;
@@ -114,7 +122,10 @@ impl<'a> Pool<'a> {
         let known_s = (idle_s + computed_s + waited_s + held_s + lined_up_s).min(lived_s);
         let computes = computed_s >= PART * known_s;
         // Threads that compute with the GIL are at work, too; that is not about what they wait for.
-        let is_exhausted = known_s >= LEAST_S.max(KNOWN * lived_s)
+        // Those that each did one thing, and ended, are none of a pool.
+        let is_pool = lived_s >= LEAST_S * workers.len() as f64;
+        let is_exhausted = is_pool
+            && known_s >= LEAST_S.max(KNOWN * lived_s)
             && idle_s < IDLE * known_s
             && (computes || waited_s >= PART * known_s);
         if !is_exhausted {
@@ -141,6 +152,29 @@ impl<'a> Pool<'a> {
             worst,
             threads: places,
         })
+    }
+
+    /// Whether it may still start threads, or found its queue empty again and again: then no work waits
+    /// for a thread.
+    fn has_room(&self, sight: &Sight) -> bool {
+        let threads = || self.threads.iter().map(|&place| sight.thread(place));
+        let is_default = threads().all(|it| it.name.starts_with(DEFAULT));
+        let usable = sight.process.processors.map_or(1, |it| it.allowed as usize);
+        let is_small = is_default && self.threads.len() < (usable + DEFAULT_MORE).min(DEFAULT_MOST);
+        is_small || self.found_empty(sight)
+    }
+
+    /// Whether its threads slept for work at the lock of their queue, three times each or more, and more
+    /// than once a second. Conditions, events and results have a lock for each thread that waits.
+    fn found_empty(&self, sight: &Sight) -> bool {
+        let tids = sight.tids(&self.threads);
+        let rows = || sight.process.lock_waits.iter().filter(|row| tids.contains(&row.tid));
+        let shared = rows().filter(|row| {
+            let others = || rows().filter(|it| it.tid != row.tid);
+            !row.contended && row.lock.is_some() && others().any(|it| it.lock == row.lock)
+        });
+        let slept: u64 = shared.map(|row| row.count).sum();
+        slept >= 3 * self.threads.len() as u64 && slept as f64 >= self.known_s
     }
 
     /// Its threads wait for something in their work: more of them could do more.

@@ -32,6 +32,61 @@ fn a_pool_with_a_thread_that_waits_for_work_is_not_exhausted() {
     assert_eq!(causes, [Some(Cause::Network)]);
 }
 
+/// What is told of a pool of two that waits for the network in all its work, after `more` happened.
+fn busy_pool(names: &[&'static str], more: impl FnOnce(&mut Story)) -> Option<Cause> {
+    let names = [&["MainThread"], names].concat();
+    let mut story = Story::of(&names);
+    for thread in 1..u32::try_from(names.len()).unwrap() {
+        let stack = ["query app.py", "run ~concurrent/futures/thread.py", WORKER];
+        off(&mut story, thread, 150 * MS, ("recvfrom", "socket"), &stack);
+    }
+    more(&mut story);
+    first(&story.end(1_510 * MS)).cause
+}
+
+#[test]
+fn a_pool_that_finds_its_queue_empty_again_and_again_is_not_exhausted() {
+    let sleeps = |count: u64, same: bool| {
+        move |story: &mut Story| {
+            for (number, thread) in (0..count).flat_map(|it| [(it, 1), (it, 2)]) {
+                let at_ns = number * 100 * MS + u64::from(thread) * MS;
+                // Threads that wait for an event do so at a lock of their own.
+                let lock = if same { 9 } else { 9 + thread };
+                story.slept_at((at_ns, at_ns + MS / 10), thread, 0, lock);
+            }
+        }
+    };
+    assert_eq!(busy_pool(&["pool_0", "pool_1"], sleeps(10, true)), Some(Cause::Network));
+    assert_eq!(busy_pool(&["pool_0", "pool_1"], sleeps(1, true)), Some(Cause::ExhaustedPool));
+    assert_eq!(busy_pool(&["pool_0", "pool_1"], sleeps(10, false)), Some(Cause::ExhaustedPool));
+}
+
+#[test]
+fn the_pool_of_an_event_loop_is_exhausted_when_it_has_all_its_threads() {
+    let few = |story: &mut Story| story.may_use(2, None);
+    assert_eq!(busy_pool(&["asyncio_0", "asyncio_1"], few), Some(Cause::Network));
+    let names = ["asyncio_0", "asyncio_1", "asyncio_2", "asyncio_3", "asyncio_4", "asyncio_5"];
+    assert_eq!(busy_pool(&names, few), Some(Cause::ExhaustedPool));
+}
+
+#[test]
+fn threads_that_did_one_thing_and_ended_are_no_pool() {
+    let (mut story, count) = (Story::of(&["MainThread", "x", "x", "x", "x", "x"]), 5);
+    for thread in 1..=count {
+        let at_ns = u64::from(thread) * 200 * MS;
+        story.acquire(at_ns, thread);
+        let stack = ["query app.py", "run ~concurrent/futures/thread.py", WORKER];
+        story.release(at_ns + MS / 10, thread);
+        story.off(at_ns + MS, thread, ("recvfrom", "socket"), &stack);
+        story.acquire(at_ns + 100 * MS, thread);
+        story.release(at_ns + 101 * MS, thread);
+        story.ends(at_ns + 102 * MS, thread);
+    }
+    let told = story.end(1_510 * MS);
+    let causes = told.advised.advice.iter().map(|it| it.cause);
+    assert!(causes.into_iter().all(|it| it != Some(Cause::ExhaustedPool)), "{:?}", texts(&told));
+}
+
 #[test]
 fn a_pool_of_which_all_threads_wait_for_a_lock_is_not_told_to_get_more_of_them() {
     let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);

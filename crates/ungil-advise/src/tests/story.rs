@@ -169,7 +169,12 @@ impl Story {
 
     /// The same until that one gave it a signal.
     pub fn slept_for_signal(&mut self, times: (u64, u64), thread: u32, waker: u32) {
-        self.slept(times, thread, waker, (ParkCause::OffGil, 9, Ending::Woken));
+        self.slept_at(times, thread, waker, 9);
+    }
+
+    /// The same at this lock.
+    pub fn slept_at(&mut self, times: (u64, u64), thread: u32, waker: u32, lock: u32) {
+        self.slept(times, thread, waker, (ParkCause::OffGil, lock, Ending::Woken));
     }
 
     fn slept(
