@@ -19,6 +19,7 @@ SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 LEFT_OUT = "for the GIL, first: ungil advise FILE (it simulates, which takes longer)"
 """Where the trace was too large to do so unasked."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
+SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 UNITS = {"s": " s", "ms": " ms", "s/s": " s/s"}
 LEAST_S = 0.01
 """A shorter time is shown in a smaller unit: three digits of a second might show none of it."""
@@ -110,19 +111,27 @@ def _with_range(advice: Advice) -> str:
     # Nobody waits for a GIL that there is not: the sentence says 0, and a range of 0 says no more.
     if advice["gain"] is None or advice["gain"]["high"] <= 0:
         return ""
+    # Nor is there a sentence with what the range is of.
+    if advice["kind"] == "free-threaded":
+        return ""
     return f" ({_range(advice['gain'])})"
 
 
 def _range(gain: Gain) -> str:
-    """The range, in the unit that has the fewest digits, as a sentence says a length."""
-    low, high, unit = gain["low"], gain["high"], UNITS.get(gain["unit"], "")
-    after = ""
-    if gain["unit"] == "s/s":
-        unit, after = " s", " per second"
-    smaller = {" s": " ms", " ms": " µs"}
-    while unit in smaller and high < 1:
-        low, high, unit = low * 1e3, high * 1e3, smaller[unit]
-    return f"{at_most_three_digits(low)} to {at_most_three_digits(high)}{unit}{after}"
+    """The range, each end as a sentence says a length; a unit that both have is said once."""
+    seconds = 1e-3 if gain["unit"] == "ms" else 1.0
+    after = " per second" if gain["unit"] == "s/s" else ""
+    low, high = (gain[end] * seconds for end in ("low", "high"))
+    of_high = _unit(high)
+    of_low = _unit(low) if low > 0 else of_high
+    said = at_most_three_digits(low / SECONDS[of_low])
+    said += f" {of_low}" if of_low != of_high else ""
+    return f"{said} to {at_most_three_digits(high / SECONDS[of_high])} {of_high}{after}"
+
+
+def _unit(seconds: float) -> str:
+    """The largest unit of which it is one at least."""
+    return next((unit for unit, length in SECONDS.items() if seconds >= length), "µs")
 
 
 def _sure(advice: Advice) -> Text:

@@ -1,8 +1,8 @@
 //! A call that blocks, made by the thread of an event loop: nothing else of that loop runs meanwhile.
 
-use super::sight::{Sight, Sum, Told, at, doing, how_often, line};
+use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, line};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use crate::functions::{callable, is_users, short};
+use crate::functions::{callable, is_of, is_users, short};
 use crate::loops::{Library, Work, is_native, runs_loop};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{OffGil, What};
@@ -18,11 +18,14 @@ pub(super) const LEAST_LOOKS: u64 = 3;
 
 /// Lines told at most.
 const TOLD: usize = 2;
+/// A thread that starts another one waits in so many frames of `threading.py` at most.
+const WAITS_IN: usize = 4;
 
 /// The worst such lines, worst first.
 pub fn find(sight: &Sight) -> Vec<Advice> {
     let mut lines: Vec<Line> = Vec::new();
-    for seen in sight.seen().filter(|seen| seen.off.on_event_loop) {
+    let blocks = |seen: &Seen| seen.off.on_event_loop && !starts_thread(seen.off);
+    for seen in sight.seen().filter(blocks) {
         let Some(frame) = line(seen.off) else { continue };
         let is_it = |it: &Line| (it.sum.worst.thread, it.frame) == (seen.thread, frame);
         match lines.iter_mut().find(|it| is_it(it)) {
@@ -83,6 +86,12 @@ impl Line<'_> {
             evidence,
         })
     }
+}
+
+/// Whether it waits until a thread that it starts runs. That one needs the GIL for it, and nothing else.
+fn starts_thread(off: &OffGil) -> bool {
+    let innermost = off.stack.iter().take(WAITS_IN);
+    innermost.into_iter().any(|frame| is_of(frame, ("threading.py", "start")))
 }
 
 fn code(off: &OffGil) -> String {

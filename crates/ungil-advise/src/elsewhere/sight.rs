@@ -7,6 +7,10 @@ use crate::scene::LIMIT_SHARE;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{GilReport, OffGil, ProcessReport, Report, ThreadReport, What};
 
+/// A GIL that was held for this part (of 1) of the time has next to no room for threads that wait for
+/// something else.
+const HELD: f64 = 0.7;
+
 /// A process at one of its GILs.
 #[derive(Clone, Copy)]
 pub struct Sight<'a> {
@@ -136,6 +140,17 @@ impl<'a> Sight<'a> {
         format!("; the GIL was contended for {share} of that time")
     }
 
+    /// `, and held for 93 %: …`, if threads that wait for a lock would wait for the GIL without it.
+    fn held_clause(&self, cause: Cause) -> String {
+        let held_s = self.gil.held_s - self.gil.startup_held_s;
+        let share = (held_s / self.busy_s()).min(1.0);
+        if cause != Cause::Lock || share < HELD {
+            return String::new();
+        }
+        let share = words::percent(share);
+        format!(", and held for {share}: without the lock, threads would wait for the GIL")
+    }
+
     /// Advice that it is not the GIL, or not only the GIL. `text` says what it is.
     pub fn not_the_gil(&self, cause: Cause, threads: &[usize], told: Told) -> Advice {
         let process = match self.report.processes.len() {
@@ -153,7 +168,12 @@ impl<'a> Sight<'a> {
         Advice {
             kind: Kind::NotTheGil,
             cause: Some(cause),
-            text: format!("{begins}{process}: {}{}", told.text, self.gil_clause()),
+            text: format!(
+                "{begins}{process}: {}{}{}",
+                told.text,
+                self.gil_clause(),
+                self.held_clause(cause)
+            ),
             subject: Subject {
                 pid: Some(self.process.pid),
                 gil: Some(self.gil.gil),

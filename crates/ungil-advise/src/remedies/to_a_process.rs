@@ -28,6 +28,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         return None;
     }
     let callers = callers(scene, function.as_ref());
+    let has_rest = function.is_some() && !scene.only_computes();
     let threads: Vec<usize> = callers.iter().map(|(place, _)| *place).collect();
     let is_short = supply::is_short(ward.report, scene.process);
     let rests_on = match &function {
@@ -49,8 +50,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
             let mut rules = baseline.as_recorded();
             for &(place, in_it) in &callers {
                 let sources = baseline.sources(&scene.tids(&[place]));
-                // A thread that waits for the others stays, with what is left of its work.
-                let stays = function.is_some() && scene.victims.contains(&place);
+                // A thread that waits for the others, and does something else, too, stays with that.
+                let stays = has_rest && scene.victims.contains(&place);
                 if in_it >= ALL && !stays {
                     rules.without.extend(sources);
                 } else {
