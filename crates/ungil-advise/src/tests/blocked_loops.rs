@@ -23,6 +23,20 @@ fn a_blocking_call_on_an_event_loop_is_the_cause_and_its_line_is_named() {
 }
 
 #[test]
+fn a_loop_that_starts_a_thread_waits_for_the_gil_and_is_not_told_to_await() {
+    let told = |innermost: &[&'static str]| {
+        let mut story = Story::of(&["MainThread"]);
+        let stack = [innermost, &["serve app.py", ASYNCIO]].concat();
+        off(&mut story, 0, 150 * MS, ("futex", ""), &stack);
+        first(&story.end(1_600 * MS)).cause
+    };
+    let wait = ["Condition.wait ~threading.py", "Event.wait ~threading.py"];
+    assert_eq!(told(&wait), Some(Cause::BlockedEventLoop));
+    let start = [&wait[..], &["Thread.start ~threading.py"]].concat();
+    assert_ne!(told(&start), Some(Cause::BlockedEventLoop));
+}
+
+#[test]
 fn each_line_that_blocks_an_event_loop_is_told_as_a_whole() {
     let mut story = Story::of(&["MainThread"]);
     let save = ["save app.py", ASYNCIO];

@@ -157,3 +157,24 @@ fn threads_that_wait_for_the_lock_of_a_logging_handler_are_told_of_a_queue() {
     let told = locked(&["handle app.py:8"], &["load app.py:5", "handle app.py:9"]);
     assert_eq!(first(&told).action.code, None);
 }
+
+#[test]
+fn beside_a_gil_that_is_held_nearly_all_the_time_a_lock_is_told_to_be_in_front_of_it() {
+    let told = |held_ns: u64| {
+        let mut story = Story::of(&["MainThread", "worker"]);
+        for round in 0..10 {
+            let at_ns = round * 150 * MS;
+            story.acquire(at_ns, 1);
+            story.release(at_ns + MS / 2, 1);
+            story.acquire(at_ns + MS, 0);
+            story.release(at_ns + MS + held_ns, 0);
+            story.off(at_ns + 90 * MS, 1, ("futex", ""), &["add app.py"]);
+        }
+        first(&story.end(1_510 * MS)).text.clone()
+    };
+    let says = ": without the lock, threads would wait for the GIL";
+    let text = told(140 * MS);
+    assert!(text.contains("waited for a lock") && text.ends_with(says), "{text}");
+    let text = told(50 * MS);
+    assert!(text.contains("waited for a lock") && !text.ends_with(says), "{text}");
+}

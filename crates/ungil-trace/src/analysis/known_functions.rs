@@ -5,7 +5,7 @@ use crate::record::Frame;
 
 /// The functions in which a thread waits for something to do, as file and function: the loops of
 /// pools and servers, and of the threads and processes that serve pools or watch over others.
-pub(super) const IDLE: [(&str, &str); 30] = [
+pub(super) const IDLE: [(&str, &str); 34] = [
     ("concurrent/futures/thread.py", "_worker"),
     ("concurrent/futures/process.py", "_process_worker"),
     ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
@@ -36,6 +36,10 @@ pub(super) const IDLE: [(&str, &str); 30] = [
     ("kombu/asynchronous/hub.py", "create_loop"),
     ("celery/worker/loops.py", "synloop"),
     ("ipykernel/heartbeat.py", "run"),
+    ("pyftpdlib/ioloop.py", "poll"),
+    ("watchdog/observers/inotify_c.py", "_check_inotify_fd"),
+    ("watchdog/observers/api.py", "dispatch_events"),
+    ("watchdog/utils/delayed_queue.py", "get"),
 ];
 /// The same of functions in whose thread other things may be done, too: what sleeps there has to be
 /// the function itself, and not what it calls. Most of them look now and then.
@@ -62,7 +66,7 @@ pub(super) const LOOKERS: [(&str, &str); 20] = [
     ("ipykernel/parentpoller.py", "run"),
 ];
 /// Functions that take the next piece of work from where it is kept. All that they wait for is work.
-pub(super) const TAKERS: [(&str, &str); 7] = [
+pub(super) const TAKERS: [(&str, &str); 8] = [
     ("huey/storage.py", "dequeue"),
     ("dramatiq/brokers/stub.py", "__next__"),
     ("dramatiq/brokers/redis.py", "__next__"),
@@ -70,6 +74,7 @@ pub(super) const TAKERS: [(&str, &str); 7] = [
     ("kombu/transport/virtual/base.py", "drain_events"),
     ("billiard/pool.py", "_recv"),
     ("billiard/pool.py", "_poll_result"),
+    ("gevent/_threading.py", "get"),
 ];
 /// The files through which such a function reads what is to be done from a pipe or a socket.
 pub(super) const PIPES: [&str; 4] = [

@@ -384,6 +384,24 @@ mod tests {
     }
 
     #[test]
+    fn servers_watchers_and_pools_of_packages_are_idle_while_they_wait_for_something_to_do() {
+        let in_package = |text: &str| text.replace(' ', " /x/site-packages/");
+        for (call, stack) in [
+            ("epoll_wait", &["_BasePollEpoll.poll pyftpdlib/ioloop.py"][..]),
+            ("poll", &["InotifyFD._check_inotify_fd watchdog/observers/inotify_c.py"]),
+            ("futex", &["DelayedQueue.get watchdog/utils/delayed_queue.py"]),
+            (
+                "futex",
+                &["acquire_with_timeout gevent/_threading.py", "Queue.get gevent/_threading.py"],
+            ),
+        ] {
+            let stack: Vec<_> = stack.iter().map(|frame| in_package(frame)).collect();
+            let stack: Vec<_> = stack.iter().map(String::as_str).chain(["serve app.py"]).collect();
+            assert_eq!(what(call, "", &frames(&stack)), (What::Idle, false), "{stack:?}");
+        }
+    }
+
+    #[test]
     fn what_takes_the_next_piece_of_work_waits_for_work_whatever_it_is_taken_from() {
         let loop_ = "Worker.loop /x/site-packages/huey/consumer.py";
         let takes = [
