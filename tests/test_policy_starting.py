@@ -233,7 +233,7 @@ def test_a_hook_that_nobody_asked(ungil: Run, start: Start, environment: dict[st
     obeying = Obeying(start, args=[sys.executable, str(OBEYING)], env=changed)
     outcome = ungil("policy", str(obeying.pid))
     assert outcome.stderr.endswith(
-        "ungil is loaded into it, but nothing has asked ungil to schedule its GIL\n"
+        "ungil is loaded into it, but does not schedule its GIL\n"
     )
 
 

@@ -108,7 +108,7 @@ fn why_not_scheduled(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     let started = Started::read(process);
     if !started.has(b"UNGIL_POLICY") && !started.has(b"UNGIL_SESSION") {
         return NoPage::Never(
-            "ungil is loaded into it, but nothing has asked ungil to schedule its GIL".into(),
+            "ungil is loaded into it, but does not schedule its GIL".into(),
         );
     }
     NoPage::NotYet(if started.has(b"UNGIL_CHILDREN=0") {

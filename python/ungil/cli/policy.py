@@ -30,7 +30,7 @@ EXAMPLES = """\
   ungil policy 4711 batch              change it
   ungil policy 4711 fair --quantum 2   and its quantum
   ungil policy 4711 stock --children   its children, too: a server and its workers
-  ungil policy 4711 stock --detach     as if ungil had never been there
+  ungil policy 4711 stock --detach     ungil does nothing there any more
 """
 
 
@@ -64,7 +64,7 @@ class ScheduledProcess(Settings):
 @click.argument("name", required=False, shell_complete=policies)
 @click.option("--quantum", metavar="MS", help="Time slice [default: that of the policy].")
 @click.option("--children", is_flag=True, help="Include the scheduled descendants of PID.")
-@click.option("--detach", is_flag=True, help="With stock: also take the hook out of PID.")
+@click.option("--detach", is_flag=True, help="With stock: also take the hook out of PID; its library stays mapped.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
 def command(
     pid: int,
