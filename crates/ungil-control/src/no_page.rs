@@ -107,9 +107,7 @@ fn why_not_scheduled(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     }
     let started = Started::read(process);
     if !started.has(b"UNGIL_POLICY") && !started.has(b"UNGIL_SESSION") {
-        return NoPage::Never(
-            "ungil is loaded into it, but does not schedule its GIL".into(),
-        );
+        return NoPage::Never("ungil is loaded into it, but does not schedule its GIL".into());
     }
     NoPage::NotYet(if started.has(b"UNGIL_CHILDREN=0") {
         "its parent is scheduled without its children, or it is still starting".into()
