@@ -232,9 +232,7 @@ def test_a_hook_that_nobody_asked(ungil: Run, start: Start, environment: dict[st
     changed = {**environment, "LD_PRELOAD": STUB}
     obeying = Obeying(start, args=[sys.executable, str(OBEYING)], env=changed)
     outcome = ungil("policy", str(obeying.pid))
-    assert outcome.stderr.endswith(
-        "ungil is loaded into it, but does not schedule its GIL\n"
-    )
+    assert outcome.stderr.endswith("ungil is loaded into it, but does not schedule its GIL\n")
 
 
 def test_ungil_trace_itself(ungil: Run, start: Start) -> None:

@@ -64,7 +64,11 @@ class ScheduledProcess(Settings):
 @click.argument("name", required=False, shell_complete=policies)
 @click.option("--quantum", metavar="MS", help="Time slice [default: that of the policy].")
 @click.option("--children", is_flag=True, help="Include the scheduled descendants of PID.")
-@click.option("--detach", is_flag=True, help="With stock: also take the hook out of PID; its library stays mapped.")
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="With stock: also take the hook out of PID; its library stays mapped.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a sentence.")
 def command(
     pid: int,
