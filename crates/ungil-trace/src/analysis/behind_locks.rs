@@ -14,8 +14,9 @@ use ungil_core::park::{Cause, Ending};
 
 /// Looks that are kept until it is known who waited meanwhile.
 const LOOKS: usize = 512;
-/// Locks that are told apart, and what threads do with each.
+/// Locks that are told apart, threads that are at one of them, and what they do with it.
 const LOCKS: usize = 1_024;
+const THREADS: usize = 1_024;
 const PLACES: usize = 16;
 /// Locks in a report.
 const ROWS: usize = 64;
@@ -87,15 +88,17 @@ impl BehindLocks {
         let waited_for_ns = until_ns.saturating_sub(since_ns.max(lock.until_ns));
         lock.waited_for_ns = lock.waited_for_ns.saturating_add(waited_for_ns);
         lock.until_ns = lock.until_ns.max(until_ns);
-        lock.ends_ns.insert(thread, until_ns);
+        if lock.ends_ns.len() < THREADS || lock.ends_ns.contains_key(&thread) {
+            lock.ends_ns.insert(thread, until_ns);
+        }
         let Some(waker) = park.waker.filter(|_| park.ending == Ending::LetGo) else { return };
         let had_it_ns = lock.ends_ns.get(&waker).map_or(since_ns, |it| since_ns.max(*it));
         let in_that = |look: &&mut Look| {
-            look.thread == waker
-                && (had_it_ns..until_ns).contains(&look.at_ns)
-                && !look.counted_for.contains(&number)
+            look.thread == waker && look.at_ns < until_ns && !look.counted_for.contains(&number)
         };
-        for look in self.looks.iter_mut().rev().filter(in_that) {
+        // They come in the order of time.
+        let since = self.looks.iter_mut().rev().take_while(|look| look.at_ns >= had_it_ns);
+        for look in since.filter(in_that) {
             look.counted_for.push(number);
             lock.looks += 1;
             match lock.did.iter().position(|(place, _)| *place == look.place) {
