@@ -75,7 +75,8 @@ fn share(it: &EventLoop, function: &ComputedIn) -> f64 {
 fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -> Advice {
     let name = &sight.thread(thread).name;
     let line = function.frame.as_ref().unwrap_or(&function.function);
-    let is_most = share(it, function) >= MOST;
+    // One look may have found it at anything.
+    let is_most = share(it, function) >= MOST && it.looks >= LEAST_LOOKS;
     let found = if is_most {
         format!("{} computed {}", short(line), how_long(it))
     } else {

@@ -133,8 +133,12 @@ fn action(code: Option<String>, command: &[String], is_short: bool) -> Action {
 /// What to write. Arguments and results are sent; what both sides change belongs into shared memory.
 fn code(scene: &Scene, held: &Held) -> String {
     let name = callable(&held.function.function);
-    let work = Work { name, is_outermost: false };
-    let loops = Loops::of(scene, held.function.depth == 0);
+    // A thread object cannot be sent, and its `run` needs it.
+    let is_outermost = held.function.depth == 0;
+    let runs_thread = is_outermost
+        && name.and_then(|it| it.rsplit_once('.')).is_some_and(|(_, method)| method == "run");
+    let work = Work { name, is_outermost: runs_thread };
+    let loops = Loops::of(scene, is_outermost);
     let InProcess { before, call, needs } = InProcess::of(loops.awaited_on(), work.word());
     let comment = match loops {
         Loops { own: None, given_by: None, others: true } => {
@@ -143,7 +147,7 @@ fn code(scene: &Scene, held: &Held) -> String {
         Loops { own: None, given_by: None, others: false } => "  # sends them and the result",
         _ => "",
     };
-    let of_own = loops.own.and(work.comment("computes"));
+    let of_own = work.comment("computes").filter(|_| runs_thread || loops.own.is_some());
     let shares =
         "# what both sides use and change: from ungil import share; share.Heap().root[...] = ...";
     let lines =

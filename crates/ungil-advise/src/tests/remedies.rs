@@ -126,6 +126,42 @@ fn all_threads_that_were_seen_in_a_function_are_rid_of_it() {
 }
 
 #[test]
+fn of_what_a_thread_object_runs_a_function_goes_to_a_process() {
+    let mut story = Story::convoy();
+    for at_ms in 0..400 {
+        story.held((1_996 + at_ms) * MS, 1, &["Worker.run app.py", "_bootstrap ~threading.py"]);
+    }
+    let told = story.end(2_500 * MS);
+    let code = told.of(Kind::ToAProcess).unwrap().action.code.as_deref().unwrap();
+    assert!(code.contains("submit(function, *arguments)"), "{code}");
+    assert!(code.contains("# function: what computes in Worker.run"), "{code}");
+}
+
+#[test]
+fn threads_of_a_pool_that_do_the_same_all_come_last() {
+    let names = ["MainThread", "pool_0", "pool_1", "pool_2", "pool_3"];
+    let mut story = Story::of(&names);
+    // The last one holds as long as the others, and the main thread waits for it less often.
+    let turns = (0..400).zip([1, 2, 3, 1, 2, 3, 4].into_iter().cycle());
+    for (round, thread) in turns {
+        let at_ns = round * 10 * MS;
+        let held_ns = if thread == 4 { 9 } else { 6 } * MS;
+        story.acquire(at_ns, thread);
+        if thread != 4 {
+            story.wait(at_ns + MS, 0);
+            story.ask(at_ns + held_ns, 0);
+        }
+        story.forced(at_ns + held_ns + 10_000, thread);
+        story.acquire(at_ns + held_ns + 20_000, 0);
+        story.release(at_ns + held_ns + 200_000, 0);
+    }
+    let told = story.end(4_000 * MS);
+    let advice = told.of(Kind::Priority).unwrap();
+    assert!(advice.text.starts_with("give threads pool_* low priority"), "{}", advice.text);
+    assert_eq!(advice.subject.threads.len(), 4);
+}
+
+#[test]
 fn what_a_package_calls_back_goes_to_a_process_with_the_function_that_called_the_package() {
     let mut story = Story::convoy();
     for at_ms in 0..400 {

@@ -265,12 +265,12 @@ impl Recording {
     fn discover(&mut self) {
         for path in new_files(self.session.directory(), &self.known) {
             let opened = Traced::open(path.clone(), self.next_process, &mut self.times);
-            let Some((traced, process)) = opened else { continue };
+            let Some((mut traced, process)) = opened else { continue };
             self.known.extend(path.file_name().map(OsStr::to_owned));
             self.next_process.0 += 1;
             self.shared.processes.fetch_add(1, Relaxed);
-            for before in self.processes.iter_mut().filter(|it| it.pid == traced.pid) {
-                before.is_followed_by(process.at_ns);
+            for other in &mut self.processes {
+                other.meets(&mut traced);
             }
             self.sink.put(&Record::ProcessStarted(process));
             self.processes.push(traced);

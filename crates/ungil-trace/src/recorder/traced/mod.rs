@@ -40,6 +40,7 @@ pub struct Traced {
     clock: Clock,
     life: Life,
     image: Image,
+    started_ns: u64,
     /// By slot.
     threads: Vec<Option<Thread>>,
     order: Order,
@@ -87,6 +88,7 @@ impl Traced {
         let traced = Self {
             id,
             pid,
+            started_ns: at_ns,
             path,
             file,
             clock,
@@ -198,9 +200,17 @@ impl Traced {
         self.life.is_over() || self.image.is_replaced(self.pid, &self.path, said_end)
     }
 
-    /// Another image of the same process has begun at `at_ns`.
-    pub fn is_followed_by(&mut self, at_ns: u64) {
-        self.image.is_followed(at_ns);
+    /// Of two images of one process the first one is over. They may be found in any order. Processes of
+    /// two PID namespaces may have the same id; the first one of each has no parent there.
+    pub fn meets(&mut self, other: &mut Self) {
+        let parent = |it: &Self| it.file.table().header().parent_pid.load(Relaxed);
+        let is_same = self.pid == other.pid && parent(self) == parent(other) && parent(self) != 0;
+        if !is_same {
+            return;
+        }
+        let (first, next) =
+            if self.started_ns <= other.started_ns { (self, other) } else { (other, self) };
+        first.image.is_followed(next.started_ns);
     }
 
     /// When the process said that it ends, or is about to execute another program; 0 if it has not.
