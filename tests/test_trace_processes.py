@@ -222,6 +222,7 @@ thread.join()
     processes = trace(tmp_path, sys.executable, "-c", code).report["processes"]
     first, second = sorted(processes, key=lambda process: process["started_s"])
     assert first["pid"] == second["pid"]
+    assert (first["argv"][-1], second["argv"][-1]) == (code, holding)
     assert first["started_s"] + first["duration_s"] <= second["started_s"]
     (thread,) = [it for it in second["gils"][0]["threads"] if it["name"] == "searching"]
     (hold, *_) = second["gils"][0]["long_holds"]

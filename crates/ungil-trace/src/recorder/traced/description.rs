@@ -14,12 +14,14 @@ pub(super) fn describe(
     ran_before: bool,
 ) -> Process {
     let mut command = load_bytes(&header.command);
-    command.truncate(header.command_bytes.load(Relaxed) as usize);
-    // That may be its beginning alone. The whole one is there until the process ends, or executes
-    // another program, which has another one.
-    let whole = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    if whole.starts_with(&command) {
-        command = whole;
+    let (room, length) = (command.len(), header.command_bytes.load(Relaxed) as usize);
+    command.truncate(length);
+    // A longer one is there as a whole until the process ends, or executes another program.
+    if length == 0 || length >= room {
+        let whole = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if whole.starts_with(&command) {
+            command = whole;
+        }
     }
     let argv = command
         .strip_suffix(b"\0")
