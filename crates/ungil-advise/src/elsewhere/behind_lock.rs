@@ -5,7 +5,7 @@ use super::past_lock::Past;
 use super::sight::{Sight, at_line, did};
 use crate::advice::{Evidence, Unit};
 use ungil_trace::analysis::words;
-use ungil_trace::report::{DidWithLock, LockReport, What};
+use ungil_trace::report::{LockReport, What};
 
 /// Fewer looks may show what is rare.
 const LOOKS: u64 = 3;
@@ -33,10 +33,9 @@ pub fn is_always_waited_for(sight: &Sight, lock: &LockReport) -> bool {
     lock.waited_for_s >= MOST * sight.busy_s()
 }
 
-/// What the thread did that had it. `None` if too few looks found one, or no two the same.
+/// What the thread mostly did that had it. `None` if too few looks found one, or too few the same.
 pub fn find(lock: &LockReport) -> Option<Past<'_>> {
-    let most: &DidWithLock =
-        lock.did.iter().find(|it| !matches!(it.what, What::Lock | What::Unknown))?;
+    let most = lock.did.iter().find(|it| !matches!(it.what, What::Lock | What::Unknown))?;
     if lock.looks < LOOKS || (most.looks as f64) < PART * lock.looks as f64 {
         return None;
     }

@@ -5,7 +5,6 @@ use super::last_holder::{self, SINCE_WHEN};
 use super::past_lock::{self, Past};
 use super::sight::{Seen, Sight, Sum, Told, at, doing, how_often, in_all, line, sleeps};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use std::cmp::Reverse;
 use ungil_trace::analysis::words;
 use ungil_trace::report::{LockReport, OffGil, ThreadReport, What};
 
@@ -91,10 +90,8 @@ fn lines<'a>(
             lines.push(Line { cause, frame, threads, sum: Sum::of(seen), rests });
         }
     }
-    lines.sort_by_cached_key(|line| {
-        let total_ns = std::time::Duration::try_from_secs_f64(line.sum.total_s).unwrap_or_default();
-        (line.rests, !line.holds_all_up(sight), Reverse(total_ns))
-    });
+    lines.sort_by(|a, b| b.sum.total_s.total_cmp(&a.sum.total_s));
+    lines.sort_by_cached_key(|line| (line.rests, !line.holds_all_up(sight)));
     // Where threads mostly wait, a look finds one now and then that is on its way to that.
     let waits: Vec<_> = lines.iter().map(|it| (it.cause, it.frame, it.sum.total_s)).collect();
     lines.retain(|line| {

@@ -90,8 +90,8 @@ impl Line<'_> {
 
 /// Whether it waits until a thread that it starts runs. That one needs the GIL for it, and nothing else.
 fn starts_thread(off: &OffGil) -> bool {
-    let innermost = off.stack.iter().take(WAITS_IN);
-    innermost.into_iter().any(|frame| is_of(frame, ("threading.py", "start")))
+    let mut innermost = off.stack.iter().take(WAITS_IN);
+    innermost.any(|frame| is_of(frame, ("threading.py", "start")))
 }
 
 fn code(off: &OffGil) -> String {

@@ -224,26 +224,21 @@ impl Parks {
     /// it to put another one in. So each idle worker of a pool hands on that it is to end, once.
     /// Whoever puts in the first item has not had the lock.
     fn queues(&self) -> HashSet<(Cause, u32)> {
-        let mut signals: HashMap<(Cause, u32), u64> = HashMap::new();
-        let mut let_go: HashMap<((Cause, u32), Option<ThreadId>), u64> = HashMap::new();
+        // By lock, the signals, and how often each thread let go of it.
+        let mut ends: HashMap<(Cause, u32), (u64, HashMap<ThreadId, u64>)> = HashMap::new();
         for (wait, waits) in &self.waits {
-            let lock = (wait.cause, wait.lock);
-            for wakes in waits.wakers.iter().filter(|it| it.waker.is_some()) {
-                *signals.entry(lock).or_default() += wakes.sum.count - wakes.let_go;
-                *let_go.entry((lock, wakes.waker)).or_default() += wakes.let_go;
+            let (signals, let_go) = ends.entry((wait.cause, wait.lock)).or_default();
+            for wakes in &waits.wakers {
+                let Some(waker) = wakes.waker else { continue };
+                *signals += wakes.sum.count - wakes.let_go;
+                *let_go.entry(waker).or_default() += wakes.let_go;
             }
         }
-        let (mut most, mut all): (HashMap<_, u64>, HashMap<_, u64>) = Default::default();
-        for ((lock, _), count) in let_go {
-            let most = most.entry(lock).or_default();
-            *most = count.max(*most);
-            *all.entry(lock).or_default() += count;
-        }
-        let is_queue = |(lock, signals): &((Cause, u32), u64)| {
-            let of = |counts: &HashMap<_, u64>| counts.get(lock).copied().unwrap_or(0);
-            *signals > 0 && (of(&most) < 2 || *signals > of(&all))
-        };
-        signals.into_iter().filter(is_queue).map(|(lock, _)| lock).collect()
+        ends.retain(|_, (signals, let_go)| {
+            let (most, all) = (let_go.values().max().copied(), let_go.values().sum());
+            *signals > 0 && (most.unwrap_or(0) < 2 || *signals > all)
+        });
+        ends.into_keys().collect()
     }
 
     /// For how long each thread slept for these locks.

@@ -4,11 +4,11 @@ use super::naive::{schedule, steps};
 use super::scenario::*;
 use super::window::records;
 use crate::analysis::{Analysis, Busy, Measured, Part};
-use crate::record::{Park, Record, ThreadId};
+use crate::record::{Record, ThreadId};
 use crate::report::{GroupMeasures, Measures, Report, Stretch};
 use proptest::prelude::*;
 use ungil_core::Kind;
-use ungil_core::park::{Cause, Ending};
+use ungil_core::park::Ending;
 
 fn measured(records: &[Record], most: u64, least_ns: u64) -> Measures {
     let mut busy = Busy::default();
@@ -172,19 +172,8 @@ fn what_is_told_after_an_edge_counts_in_the_part_in_which_it_was() {
 
 #[test]
 fn waits_for_a_lock_that_is_taken_in_turn_count_in_each_part_with_a_piece_of_them() {
-    let slept = |thread: u32, from_ms: u64, to_ms: u64, waker: u32| Record::Parked {
-        thread: ThreadId(thread),
-        park: Park {
-            since_ns: START + from_ms * MS,
-            until_ns: START + to_ms * MS,
-            cause: Cause::OffGil,
-            of: String::new(),
-            lock: 8,
-            ending: Ending::LetGo,
-            waker: Some(ThreadId(waker)),
-            stack: 0,
-            waker_stack: 0,
-        },
+    let slept = |thread: u32, from_ms: u64, to_ms: u64, waker: u32| {
+        off_gil(thread, (from_ms * MS, to_ms * MS), waker, Ending::LetGo)
     };
     let mut records = vec![process(0)];
     records.extend([0, 1].map(|it| thread_of(0, it, START)));

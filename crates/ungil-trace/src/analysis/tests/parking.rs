@@ -2,7 +2,7 @@
 
 use super::scenario::*;
 use crate::analysis::Part;
-use crate::record::{Park, Record};
+use crate::record::Record;
 use crate::report::{Evidence, Finding, ParksReport, Report};
 use proptest::prelude::*;
 use ungil_core::park::{Cause, Ending};
@@ -67,10 +67,7 @@ fn a_lock_of_the_program_is_contended_if_two_sleep_for_it_at_once() {
 fn lock_waits(ended: Ending, sleeps: &[(u32, (u64, u64), u32)]) -> Report {
     let mut scenario = Scenario::new(3);
     for &(thread, (from, to), waker) in sleeps {
-        let mut park = parked(thread, (from * MS, to * MS), (Cause::OffGil, 8), waker);
-        let Record::Parked { park: Park { ending, .. }, .. } = &mut park else { unreachable!() };
-        *ending = ended;
-        scenario.analysis.push(&park);
+        scenario.analysis.push(&off_gil(thread, (from * MS, to * MS), waker, ended));
     }
     scenario.end(1_000 * MS)
 }

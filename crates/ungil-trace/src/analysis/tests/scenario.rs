@@ -36,6 +36,14 @@ pub fn parked(thread: u32, times: (u64, u64), (cause, lock): (Cause, u32), waker
     Record::Parked { thread: ThreadId(thread), park }
 }
 
+/// A sleep for lock 8 of the program off the GIL, which ended in this way.
+pub fn off_gil(thread: u32, times: (u64, u64), waker: u32, ending: Ending) -> Record {
+    match parked(thread, times, (Cause::OffGil, 8), waker) {
+        Record::Parked { thread, park } => Record::Parked { thread, park: Park { ending, ..park } },
+        other => other,
+    }
+}
+
 impl Scenario {
     /// A process with so many threads that start with it.
     pub fn new(threads: u32) -> Self {

@@ -117,6 +117,11 @@ impl Parsed {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
+pub(super) fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
 /// These columns of a table, row by row.
 pub(super) fn rows<const N: usize>(table: &Table, names: [&str; N]) -> Vec<[u64; N]> {
     let count = table.get(names[0]).map_or(0, Vec::len);

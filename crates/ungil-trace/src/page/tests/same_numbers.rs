@@ -144,11 +144,6 @@ fn blame(page: &Parsed, gil: &Value) -> HashMap<(u64, Option<u64>), u64> {
     blame
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
-fn nanoseconds(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
-}
-
 proptest! {
     #[test]
     fn rows_levels_and_blame_of_a_whole_trace_are_those_of_the_report(

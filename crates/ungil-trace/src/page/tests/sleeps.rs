@@ -59,11 +59,6 @@ fn counted(page: &Parsed, table: &Value, rows: &[ParkedAt]) -> Vec<Sums> {
     sums
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
-fn nanoseconds(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
-}
-
 fn told(rows: &[ParkedAt]) -> Vec<Sums> {
     let row = |it: &ParkedAt| {
         let wakers = it.wakers.iter().map(|by| (by.count, nanoseconds(by.waited_s)));
