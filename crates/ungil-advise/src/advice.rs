@@ -60,10 +60,10 @@ pub enum Kind {
     FewerCollections,
     /// Import modules before the threads start.
     EarlyImports,
-    /// Run a function in another process.
-    ToAProcess,
     /// Let go of the GIL in one's own compiled code.
     LetGo,
+    /// Run a function in another process.
+    ToAProcess,
     /// Use a free-threaded build of Python.
     FreeThreaded,
     /// Nothing to gain here: it is not the GIL.

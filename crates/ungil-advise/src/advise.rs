@@ -1,6 +1,7 @@
 //! All advice about a trace.
 
 use crate::advice::{Advice, Advised, Cause, SCHEMA, Unit};
+use crate::elsewhere::Sight;
 use crate::{elsewhere, lost, remedies, repeats, scene};
 use std::time::Instant;
 use ungil_simulate::Demand;
@@ -66,7 +67,14 @@ fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
         // All that the loop has to do waits as long as it is blocked.
         Some(Cause::BlockedEventLoop) => takes_longer_than_waits(report, advice),
         Some(Cause::ExhaustedPool) => {
-            !is_about_contended_gil(report, advice) && takes_longer_than_waits(report, advice)
+            !is_about_gil(report, advice, |it| it.is_contended())
+                && takes_longer_than_waits(report, advice)
+        }
+        // Where others are late behind a pool, what its threads have to wait for is another matter.
+        Some(Cause::Computing | Cause::Lock) => {
+            !is_about_gil(report, advice, |it| it.is_contended() || it.is_held())
+                && takes_longer_than_waits(report, advice)
+                && is_about_batch(report, advice)
         }
         _ => false,
     }
@@ -81,9 +89,17 @@ fn takes_longer_than_waits(report: &Report, advice: &Advice) -> bool {
     took.is_some_and(|it| it.value > waited_s)
 }
 
-/// Whether threads wait for its GIL for so much of the time that it may well be the GIL.
-fn is_about_contended_gil(report: &Report, advice: &Advice) -> bool {
+/// Whether that is so of its GIL: threads wait for it, or have it, for so much of the time that it may
+/// well be the GIL.
+fn is_about_gil(report: &Report, advice: &Advice, is_so: impl Fn(&Sight) -> bool) -> bool {
     let place = (advice.subject.pid, advice.subject.gil);
-    elsewhere::Sight::all(report)
-        .any(|it| place == (Some(it.process.pid), Some(it.gil.gil)) && it.is_contended())
+    Sight::all(report).any(|it| place == (Some(it.process.pid), Some(it.gil.gil)) && is_so(&it))
+}
+
+/// Whether those who wait for its GIL do the work of a batch, or collect its results.
+fn is_about_batch(report: &Report, advice: &Advice) -> bool {
+    let place = (advice.subject.pid, advice.subject.gil);
+    scene::scenes(report, &[])
+        .iter()
+        .any(|it| place == (Some(it.process.pid), Some(it.gil.gil)) && it.is_batch())
 }

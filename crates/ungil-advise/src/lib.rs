@@ -12,6 +12,7 @@ mod groups;
 mod scene;
 mod supply;
 mod functions;
+mod workers;
 mod loops;
 mod servers;
 mod pools;

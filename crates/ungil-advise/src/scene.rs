@@ -10,6 +10,10 @@ use ungil_trace::report::{Evidence, Finding, GilReport, ProcessReport, Report, T
 /// The GIL is a limit if it is contended for more of the time than this; see the finding `none`.
 pub const LIMIT_SHARE: f64 = 0.2;
 
+/// A GIL that is held for this part (of 1) of the time sets the pace of all that its threads do, and has
+/// next to no room for threads that wait for something else.
+pub const HELD: f64 = 0.7;
+
 /// Calls of which less than this part (of 1) returns late are told of by the thousand.
 const LATE_PART: f64 = 0.1;
 

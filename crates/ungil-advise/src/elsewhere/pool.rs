@@ -12,33 +12,15 @@ use super::past_lock;
 use super::sight::{Seen, Sight, Told, at, doing, line};
 use super::unused::unused_s;
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use crate::functions::{is_in, is_of};
 use crate::groups::groups;
 use crate::pools::more_threads;
 use crate::scene::root;
 use crate::supply::{BUSY, usable};
+use crate::workers::{is_worker, loop_of, waits_for_result};
 use ungil_trace::analysis::words;
 use ungil_trace::origin::{Origin, file_of};
 use ungil_trace::report::{OffGil, ThreadReport, What};
 
-/// The loops in which the threads of a pool wait for work and do it, as file and function.
-const LOOPS: [(&str, &str); 9] = [
-    ("concurrent/futures/thread.py", "_worker"),
-    ("multiprocessing/pool.py", "worker"),
-    ("anyio/_backends/_asyncio.py", "run"),
-    ("trio/_core/_thread_cache.py", "_work"),
-    ("twisted/_threads/_threadworker.py", "work"),
-    ("waitress/task.py", "handler_thread"),
-    ("cheroot/workers/threadpool.py", "run"),
-    ("dramatiq/worker.py", "WorkerThread.run"),
-    ("huey/consumer.py", "_run"),
-];
-/// Where a thread waits for the result of what it gave to a pool.
-const RESULTS: [(&str, &str); 3] = [
-    ("concurrent/futures/_base.py", "result"),
-    ("concurrent/futures/_base.py", "wait"),
-    ("multiprocessing/pool.py", "wait"),
-];
 /// Of a pool that is exhausted at least this part (of 1) of what its threads did is known,
 const KNOWN: f64 = 0.5;
 /// they waited for work for less than this part of it,
@@ -384,18 +366,6 @@ fn rounded(processors: f64) -> String {
     format!("{processors:.1}")
 }
 
-/// Whether a thread runs the loop of a pool: it is all that the thread was started for. The first
-/// thread of a process may have been forked by one that does, or be all of a process of a pool.
-fn is_worker(thread: &ThreadReport) -> bool {
-    !thread.main && thread.off_gil.iter().any(|off| loop_of(off).is_some())
-}
-
-/// The frame of the loop of a pool, if that is what the thread was started for.
-fn loop_of(off: &OffGil) -> Option<&String> {
-    let outermost = off.stack.iter().rfind(|frame| !is_in(frame, "threading.py"))?;
-    LOOPS.iter().any(|it| is_loop(outermost, *it)).then_some(outermost)
-}
-
 /// `the pool of WorkerThreads of dramatiq`, by the class of the thread, where frames tell it.
 fn class_of(thread: &ThreadReport) -> Option<String> {
     let frame = thread.off_gil.iter().find_map(loop_of)?;
@@ -406,14 +376,6 @@ fn class_of(thread: &ThreadReport) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Whether a frame is in this function. Of a class it has to be that method, where frames tell the
-/// class: from 3.11 on.
-fn is_loop(frame: &str, (file, function): (&str, &str)) -> bool {
-    let Some((_, method)) = function.split_once('.') else { return is_of(frame, (file, function)) };
-    let name = frame.split(" (").next().unwrap_or_default();
-    is_of(frame, (file, method)) && (name == function || !name.contains('.'))
 }
 
 /// What a pool is called whose threads have such names: `the pool img` of `img_1`.
@@ -432,11 +394,6 @@ fn named(thread: &str) -> String {
         return format!("the pool of {stem}s");
     }
     format!("the pool {stem}")
-}
-
-fn waits_for_result(off: &OffGil) -> bool {
-    let is_result = |frame: &String| RESULTS.iter().any(|it| is_of(frame, *it));
-    off.what == What::Thread && off.stack.iter().take(4).any(is_result)
 }
 
 #[cfg(test)]
@@ -458,13 +415,5 @@ mod tests {
         ] {
             assert_eq!(named(thread), pool);
         }
-    }
-
-    #[test]
-    fn a_loop_that_a_class_has_is_told_from_those_of_others_where_frames_name_the_class() {
-        let of_worker = ("dramatiq/worker.py", "WorkerThread.run");
-        assert!(is_loop("WorkerThread.run (/x/dramatiq/worker.py:535)", of_worker));
-        assert!(is_loop("run (/x/dramatiq/worker.py:535)", of_worker));
-        assert!(!is_loop("ConsumerThread.run (/x/dramatiq/worker.py:314)", of_worker));
     }
 }

@@ -3,13 +3,9 @@
 use crate::advice::{Action, Advice, Cause, Confidence, Evidence, Kind, Subject, Sure, Unit};
 use crate::functions::{is_packages, short};
 use crate::place::GilPlace;
-use crate::scene::LIMIT_SHARE;
+use crate::scene::{HELD, LIMIT_SHARE};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{GilReport, OffGil, ProcessReport, Report, ThreadReport, What};
-
-/// A GIL that was held for this part (of 1) of the time has next to no room for threads that wait for
-/// something else.
-const HELD: f64 = 0.7;
 
 /// A process at one of its GILs.
 #[derive(Clone, Copy)]
@@ -140,14 +136,23 @@ impl<'a> Sight<'a> {
         format!("; the GIL was contended for {share} of that time")
     }
 
-    /// `, and held for 93 %: …`, if threads that wait for a lock would wait for the GIL without it.
-    fn held_clause(&self, cause: Cause) -> String {
+    /// The part (of 1) of the time for which threads had it.
+    fn held_share(&self) -> f64 {
         let held_s = self.gil.held_s - self.gil.startup_held_s;
-        let share = (held_s / self.busy_s()).min(1.0);
-        if cause != Cause::Lock || share < HELD {
+        (held_s / self.busy_s()).min(1.0)
+    }
+
+    /// Whether threads that wait for a lock would wait for the GIL without it.
+    pub fn is_held(&self) -> bool {
+        self.held_share() >= HELD
+    }
+
+    /// `, and held for 93 %: …`, if that is so.
+    fn held_clause(&self, cause: Cause) -> String {
+        if cause != Cause::Lock || !self.is_held() {
             return String::new();
         }
-        let share = words::percent(share);
+        let share = words::percent(self.held_share());
         format!(", and held for {share}: without the lock, threads would wait for the GIL")
     }
 

@@ -80,7 +80,8 @@ pub fn find(report: &Report, demands: &[Demand], until: Option<Instant>) -> Advi
 fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Vec<Advice>) {
     let baseline = Baseline::of(&scene, until);
     let ward = Ward { report, scene, baseline };
-    let of_scheduling = if ward.is_for_native_code() { &[][..] } else { &OF_SCHEDULING };
+    let is_no_use = ward.is_for_native_code() || ward.scene.is_batch_of_gil();
+    let of_scheduling = if is_no_use { &[][..] } else { &OF_SCHEDULING };
     let remedies = of_scheduling.par_iter().chain(&REMEDIES);
     let tried: Vec<_> = remedies.map(|find| find(&ward)).collect();
     let waits_s_per_s = ward.waited_s_per_s();
@@ -95,7 +96,7 @@ fn of(report: &Report, scene: Scene, until: Option<Instant>) -> (Vec<Advice>, Ve
         saves_work || is_worth_it(it, waits_s_per_s)
     });
     let lacks_processors = leaves_out_processors(&ward).is_some();
-    let can_do_more = ward.scene.only_computes();
+    let can_do_more = ward.scene.only_computes() || ward.scene.is_batch();
     let place = |it: &Advice| rank(it, waits_s_per_s, lacks_processors, can_do_more);
     good.sort_by_key(place);
     (good, bad)

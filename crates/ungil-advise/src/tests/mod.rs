@@ -11,6 +11,7 @@ mod processes;
 mod computing;
 mod polling;
 mod pools;
+mod batches;
 mod schema;
 mod short_threads;
 mod supply;

@@ -412,10 +412,11 @@ fn numba_is_told_to_release_the_gil_around_what_it_compiled_for_the_user() {
     let advice = told.of(Kind::LetGo).unwrap();
     assert!(advice.text.starts_with("have numba release the GIL"), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().starts_with("@njit(nogil=True)"));
+    assert_eq!(told.kinds()[..2], [Kind::LetGo, Kind::ToAProcess], "an option asks less");
 }
 
 /// How many remedies that say who has the GIL next were tried.
-fn scheduled(told: &Told) -> usize {
+pub(super) fn scheduled(told: &Told) -> usize {
     let of_scheduling = [Kind::Policy, Kind::Priority, Kind::SwitchInterval];
     let all = told.advised.advice.iter().chain(&told.advised.rejected);
     all.filter(|it| of_scheduling.contains(&it.kind)).count()

@@ -1,0 +1,108 @@
+//! Threads that work for others: those of a pool, those that wait for their results, and the batch
+//! that both are.
+
+use crate::functions::{is_in, is_of};
+use crate::groups::groups;
+use crate::scene::{HELD, Scene};
+use ungil_trace::report::{OffGil, ThreadReport, What};
+
+/// The loops in which the threads of a pool wait for work and do it, as file and function. The first
+/// two are those of a program's own pools, the others those of servers and of loops.
+const LOOPS: [(&str, &str); 9] = [
+    ("concurrent/futures/thread.py", "_worker"),
+    ("multiprocessing/pool.py", "worker"),
+    ("anyio/_backends/_asyncio.py", "run"),
+    ("trio/_core/_thread_cache.py", "_work"),
+    ("twisted/_threads/_threadworker.py", "work"),
+    ("waitress/task.py", "handler_thread"),
+    ("cheroot/workers/threadpool.py", "run"),
+    ("dramatiq/worker.py", "WorkerThread.run"),
+    ("huey/consumer.py", "_run"),
+];
+/// Where a thread waits for the result of what it gave to a pool.
+const RESULTS: [(&str, &str); 3] = [
+    ("concurrent/futures/_base.py", "result"),
+    ("concurrent/futures/_base.py", "wait"),
+    ("multiprocessing/pool.py", "wait"),
+];
+/// So many of `LOOPS` are of pools whose results a program collects.
+const COLLECTED: usize = 2;
+/// A thread that waits for results for this part (of 1) of its life does little else.
+const COLLECTS: f64 = 0.5;
+
+/// Whether a thread runs the loop of a pool: it is all that the thread was started for. The first
+/// thread of a process may have been forked by one that does, or be all of a process of a pool.
+pub fn is_worker(thread: &ThreadReport) -> bool {
+    !thread.main && thread.off_gil.iter().any(|off| loop_of(off).is_some())
+}
+
+/// The frame of the loop of a pool, if that is what the thread was started for.
+pub fn loop_of(off: &OffGil) -> Option<&String> {
+    let outermost = off.stack.iter().rfind(|frame| !is_in(frame, "threading.py"))?;
+    LOOPS.iter().any(|it| is_loop(outermost, *it)).then_some(outermost)
+}
+
+/// Whether a thread waits there for the result of what it gave to a pool.
+pub fn waits_for_result(off: &OffGil) -> bool {
+    let is_result = |frame: &String| RESULTS.iter().any(|it| is_of(frame, *it));
+    off.what == What::Thread && off.stack.iter().take(4).any(is_result)
+}
+
+impl Scene<'_> {
+    /// Whether those who wait and those for whom they wait are the threads of a program's own pools, and
+    /// the main thread that collects their results: then nobody is late for anything, and all that
+    /// counts is when the last result is there.
+    pub fn is_batch(&self) -> bool {
+        let is_of_pool = |place: &usize| {
+            let mut groups = groups(&self.gil.threads).into_iter().map(|it| it.threads);
+            let group = groups.find(|it| it.iter().any(|(member, _)| member == place));
+            group.is_some_and(|it| it.iter().any(|(_, thread)| is_collected(thread)))
+        };
+        let of_scene = self.victims.iter().chain(&self.culprits);
+        let has_loop = self.gil.threads.iter().any(|it| it.event_loop.is_some());
+        let mut others = of_scene.filter(|place| !is_of_pool(place));
+        !has_loop
+            && self.gil.threads.iter().any(|it| self.collects(it))
+            && others.all(|&place| self.collects(self.thread(place)))
+    }
+
+    /// Whether that is so, and threads had the GIL for nearly all of the time: who has it next does not
+    /// change when the last of them is done with it.
+    pub fn is_batch_of_gil(&self) -> bool {
+        let held_s = self.gil.held_s - self.gil.startup_held_s;
+        held_s >= HELD * self.busy_s() && self.is_batch()
+    }
+
+    /// Whether the main thread mostly waits for the results of a pool.
+    fn collects(&self, thread: &ThreadReport) -> bool {
+        let waits = thread.off_gil.iter().filter(|off| waits_for_result(off));
+        thread.main && waits.map(|off| off.total_s).sum::<f64>() >= COLLECTS * self.busy_s()
+    }
+}
+
+/// Whether a thread runs the loop of a pool that a program may collect results of.
+fn is_collected(thread: &ThreadReport) -> bool {
+    let mut loops = thread.off_gil.iter().filter_map(loop_of);
+    is_worker(thread) && loops.any(|frame| LOOPS[..COLLECTED].iter().any(|it| is_loop(frame, *it)))
+}
+
+/// Whether a frame is in this function. Of a class it has to be that method, where frames tell the
+/// class: from 3.11 on.
+fn is_loop(frame: &str, (file, function): (&str, &str)) -> bool {
+    let Some((_, method)) = function.split_once('.') else { return is_of(frame, (file, function)) };
+    let name = frame.split(" (").next().unwrap_or_default();
+    is_of(frame, (file, method)) && (name == function || !name.contains('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_a_class_has_is_told_from_those_of_others_where_frames_name_the_class() {
+        let of_worker = ("dramatiq/worker.py", "WorkerThread.run");
+        assert!(is_loop("WorkerThread.run (/x/dramatiq/worker.py:535)", of_worker));
+        assert!(is_loop("run (/x/dramatiq/worker.py:535)", of_worker));
+        assert!(!is_loop("ConsumerThread.run (/x/dramatiq/worker.py:314)", of_worker));
+    }
+}
