@@ -67,12 +67,12 @@ fn costs_more_than_waits(report: &Report, advice: &Advice) -> bool {
         // All that the loop has to do waits as long as it is blocked.
         Some(Cause::BlockedEventLoop) => takes_longer_than_waits(report, advice),
         Some(Cause::ExhaustedPool) => {
-            !is_about_gil(report, advice, |it| it.is_contended())
+            !sight_of(report, advice).is_some_and(|it| it.is_contended())
                 && takes_longer_than_waits(report, advice)
         }
         // Where others are late behind a pool, what its threads have to wait for is another matter.
         Some(Cause::Computing | Cause::Lock) => {
-            !is_about_gil(report, advice, |it| it.is_contended() || it.is_held())
+            !sight_of(report, advice).is_some_and(|it| it.is_contended() || it.is_held())
                 && takes_longer_than_waits(report, advice)
                 && is_about_batch(report, advice)
         }
@@ -89,11 +89,10 @@ fn takes_longer_than_waits(report: &Report, advice: &Advice) -> bool {
     took.is_some_and(|it| it.value > waited_s)
 }
 
-/// Whether that is so of its GIL: threads wait for it, or have it, for so much of the time that it may
-/// well be the GIL.
-fn is_about_gil(report: &Report, advice: &Advice, is_so: impl Fn(&Sight) -> bool) -> bool {
+/// The process and the GIL that it is about.
+fn sight_of<'a>(report: &'a Report, advice: &Advice) -> Option<Sight<'a>> {
     let place = (advice.subject.pid, advice.subject.gil);
-    Sight::all(report).any(|it| place == (Some(it.process.pid), Some(it.gil.gil)) && is_so(&it))
+    Sight::all(report).find(|it| place == (Some(it.process.pid), Some(it.gil.gil)))
 }
 
 /// Whether those who wait for its GIL do the work of a batch, or collect its results.
