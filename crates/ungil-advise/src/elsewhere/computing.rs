@@ -4,7 +4,7 @@
 use super::event_loop::{LEAST_LOOKS, LEAST_S, PART, SLOW_MS};
 use super::sight::{Sight, Told};
 use crate::advice::{Advice, Cause, Evidence, Sure, Unit};
-use crate::functions::{callable, short};
+use crate::functions::{callable, is_users, short};
 use crate::loops::{InProcess, Library, Work, is_native};
 use ungil_trace::analysis::words;
 use ungil_trace::report::{ComputedIn, EventLoop};
@@ -77,15 +77,18 @@ fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -
     let line = function.frame.as_ref().unwrap_or(&function.function);
     // One look may have found it at anything.
     let is_most = share(it, function) >= MOST && it.looks >= LEAST_LOOKS;
+    // What a collection of garbage interrupts may be any function, and is not to be moved.
+    let is_chance = !is_most && !is_users(line);
     let found = if is_most {
         format!("{} computed {}", short(line), how_long(it))
     } else {
         format!(
-            "its callbacks computed {}; {} of {} found it in {}",
+            "its callbacks computed {}; {} of {} found it in {}{}",
             how_long(it),
             words::number(function.looks),
             words::count(it.looks, "look"),
             short(line),
+            if is_chance && it.looks > 1 { ", and the others elsewhere" } else { "" },
         )
     };
     let at = |what: &str, value, unit, key: &str| {
@@ -95,7 +98,7 @@ fn advice(sight: &Sight, thread: usize, it: &EventLoop, function: &ComputedIn) -
     let told = Told {
         text: format!("computing blocks the event loop of thread {name}: {found}"),
         frame: Some(line.clone()),
-        code: code(it),
+        code: code(it).filter(|_| !is_chance),
         sure: if is_most && it.looks >= SURE_LOOKS && !is_native(&it.by) {
             Sure::High
         } else {

@@ -13,6 +13,8 @@ use ungil_trace::analysis::{Held, movable, words};
 
 /// A thread that spends this part (of 1) of what others wait for in the function is gone with it.
 const ALL: f64 = 0.8;
+/// Of more threads than these, in no known function, nobody knows what to move.
+const FEW: usize = 3;
 /// To send arguments and to take results is work, too.
 const LEAST: f64 = 0.02;
 
@@ -24,7 +26,11 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let culprits = &scene.culprits;
     culprits.first()?;
     let function = movable(culprits.iter().map(|&place| &scene.thread(place).held_in[..]));
-    if function.as_ref().is_some_and(|it| it.function.is_importing()) {
+    let is_no_job = match &function {
+        Some(it) => it.function.is_importing(),
+        None => culprits.len() > FEW,
+    };
+    if is_no_job {
         return None;
     }
     let callers = callers(scene, function.as_ref());

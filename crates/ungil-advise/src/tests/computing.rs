@@ -69,8 +69,27 @@ fn of_several_functions_the_one_that_most_looks_found_is_told_and_how_many() {
         [&["rank app.py", ASYNCIO], &["split app.py", ASYNCIO], &["rank app.py", ASYNCIO]];
     let told = serves(55 * MS, 9, &handlers);
     let advice = first(&told);
-    assert!(advice.text.contains("; 6 of 9 looks found it in rank (app.py:7)"), "{}", advice.text);
+    assert!(
+        advice.text.contains("; 6 of 9 looks found it in rank (app.py:7); "),
+        "{}",
+        advice.text
+    );
     assert_eq!(advice.confidence.level, Sure::Medium);
+    assert!(advice.action.code.is_some());
+}
+
+#[test]
+fn a_function_of_a_library_that_few_looks_found_is_not_what_goes_to_another_process() {
+    let stacks: [&[&str]; 3] = [
+        &["create_task ~asyncio/base_events.py", ASYNCIO],
+        &["create_task ~asyncio/base_events.py", ASYNCIO],
+        &["run /x/site-packages/scrapy/core.py", ASYNCIO],
+    ];
+    let told = serves(55 * MS, 9, &stacks);
+    let says = "; 6 of 9 looks found it in create_task (asyncio/base_events.py:7), and the others \
+                elsewhere; ";
+    assert!(first(&told).text.contains(says), "{}", first(&told).text);
+    assert_eq!(first(&told).action.code, None);
 }
 
 #[test]

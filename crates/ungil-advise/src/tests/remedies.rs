@@ -305,6 +305,7 @@ fn of_many_threads_that_fill_the_gil_few_would_do() {
     assert_eq!(advice.subject.thread_group.as_deref(), Some("worker-*"));
     assert!(advice.text.starts_with("together, 5 threads worker-* hold"), "{}", advice.text);
     assert!(advice.action.code.as_deref().unwrap().contains("max_workers=1"), "{}", advice.text);
+    assert!(told.of(Kind::ToAProcess).is_none(), "no look tells what those five did");
 }
 
 #[test]
