@@ -19,6 +19,8 @@ const LOOPS: [(&str, &str); 9] = [
     ("dramatiq/worker.py", "WorkerThread.run"),
     ("huey/consumer.py", "_run"),
 ];
+/// Those of task queues that put an object of their own in the place of a function.
+const WRAPPED: [&str; 2] = ["dramatiq/worker.py", "huey/consumer.py"];
 /// Where a thread waits for the result of what it gave to a pool.
 const RESULTS: [(&str, &str); 3] = [
     ("concurrent/futures/_base.py", "result"),
@@ -34,6 +36,13 @@ const COLLECTS: f64 = 0.5;
 /// thread of a process may have been forked by one that does, or be all of a process of a pool.
 pub fn is_worker(thread: &ThreadReport) -> bool {
     !thread.main && thread.off_gil.iter().any(|off| loop_of(off).is_some())
+}
+
+/// Whether a thread runs tasks of a queue that are no functions any more, so that no process can find
+/// them by their names.
+pub fn runs_wrapped_tasks(thread: &ThreadReport) -> bool {
+    let mut loops = thread.off_gil.iter().filter_map(loop_of);
+    loops.any(|frame| WRAPPED.iter().any(|file| is_in(frame, file)))
 }
 
 /// The frame of the loop of a pool, if that is what the thread was started for.

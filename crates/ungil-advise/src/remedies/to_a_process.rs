@@ -8,6 +8,7 @@ use crate::loops::{InProcess, Library, Work};
 use crate::scene::Scene;
 use crate::servers::more_processes;
 use crate::supply;
+use crate::workers::runs_wrapped_tasks;
 use ungil_simulate::Change;
 use ungil_trace::analysis::{Held, movable, words};
 
@@ -143,7 +144,9 @@ fn code(scene: &Scene, held: &Held) -> String {
     let is_outermost = held.function.depth == 0;
     let runs_thread = is_outermost
         && name.and_then(|it| it.rsplit_once('.')).is_some_and(|(_, method)| method == "run");
-    let work = Work { name, is_outermost: runs_thread };
+    let is_task =
+        is_outermost && scene.culprits.iter().any(|&place| runs_wrapped_tasks(scene.thread(place)));
+    let work = Work { name, is_outermost: runs_thread || is_task };
     let loops = Loops::of(scene, is_outermost);
     let InProcess { before, call, needs } = InProcess::of(loops.awaited_on(), work.word());
     let comment = match loops {
@@ -153,7 +156,7 @@ fn code(scene: &Scene, held: &Held) -> String {
         Loops { own: None, given_by: None, others: false } => "  # sends them and the result",
         _ => "",
     };
-    let of_own = work.comment("computes").filter(|_| runs_thread || loops.own.is_some());
+    let of_own = work.comment("computes").filter(|_| work.is_outermost || loops.own.is_some());
     let shares =
         "# what both sides use and change: from ungil import share; share.Heap().root[...] = ...";
     let lines =

@@ -1,5 +1,6 @@
 //! What could help where threads wait for the GIL.
 
+use super::pools::WORKER;
 use super::story::{MS, PID, PYTHON, Story, Told};
 use crate::{Kind, Measure, Sure};
 use ungil_trace::report::Evidence;
@@ -135,6 +136,26 @@ fn of_what_a_thread_object_runs_a_function_goes_to_a_process() {
     let code = told.of(Kind::ToAProcess).unwrap().action.code.as_deref().unwrap();
     assert!(code.contains("submit(function, *arguments)"), "{code}");
     assert!(code.contains("# function: what computes in Worker.run"), "{code}");
+}
+
+#[test]
+fn of_a_task_that_is_no_function_any_more_a_function_goes_to_a_process() {
+    let code = |file: &'static str| {
+        let mut story = Story::convoy();
+        let worker = if file == "huey" { "_run ~huey/consumer.py" } else { WORKER };
+        for at_ms in 0..400 {
+            story.held((1_996 + at_ms) * MS, 1, &["resize app.py", worker]);
+        }
+        story.release(2_400 * MS, 1);
+        story.off(2_450 * MS, 1, ("futex", ""), &[worker]);
+        story.acquire(2_600 * MS, 1);
+        let told = story.end(2_700 * MS);
+        told.of(Kind::ToAProcess).unwrap().action.code.clone().unwrap()
+    };
+    let (of_task, of_function) = (code("huey"), code("pool"));
+    assert!(of_task.contains("submit(function, *arguments)"), "{of_task}");
+    assert!(of_task.contains("# function: what computes in resize"), "{of_task}");
+    assert!(of_function.contains("submit(resize, *arguments)"), "{of_function}");
 }
 
 #[test]
