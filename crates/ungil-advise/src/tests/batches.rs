@@ -1,7 +1,7 @@
 //! Pools whose results the main thread collects.
 
+use super::native_holds::scheduled;
 use super::pools::WORKER;
-use super::remedies::scheduled;
 use super::story::{MS, Story, Told, texts};
 use crate::{Cause, Kind};
 

@@ -2,6 +2,8 @@
 
 pub mod story;
 mod remedies;
+mod to_a_process;
+mod native_holds;
 mod loops;
 mod elsewhere;
 mod blocked_loops;
