@@ -217,7 +217,7 @@ impl<'a> Line<'a> {
             holder.as_ref().map_or("", |it| &it.clause),
             past.map_or("", |it| &it.clause),
         );
-        let of_lock = past_lock::code(worst.off).filter(|_| cause == Cause::Lock);
+        let of_lock = past_lock::code(sight, worst.off).filter(|_| cause == Cause::Lock);
         self.threads.sort_unstable();
         sight.not_the_gil(
             cause,

@@ -12,9 +12,10 @@ const PART: f64 = 0.05;
 /// What took less than this part of them was not always seen.
 const MOST: f64 = 0.5;
 
-/// The function that takes the lock of a logging handler, as file and function, and what lets a
-/// single thread write what all have to say.
+/// The function that takes the lock of a logging handler, as file and function; that of a thread that
+/// writes for all others; and what makes one.
 const LOGGING: (&str, &str) = ("logging/__init__.py", "handle");
+const LISTENER: (&str, &str) = ("logging/handlers.py", "_monitor");
 const QUEUE: &str = "import logging.handlers, queue\n\
     records = queue.SimpleQueue()\n\
     logger.addHandler(logging.handlers.QueueHandler(records))  # in the place of handler\n\
@@ -30,9 +31,18 @@ pub struct Past<'a> {
     pub frame: Option<&'a String>,
 }
 
-/// What to write where threads wait for the lock of a logging handler.
-pub fn code(wait: &OffGil) -> Option<&'static str> {
-    taken_at(wait).filter(|frame| is_of(frame, LOGGING)).map(|_| QUEUE)
+/// What to write where threads wait for the lock of a logging handler, unless one writes for all
+/// already.
+pub fn code(sight: &Sight, wait: &OffGil) -> Option<&'static str> {
+    let has_writer = || sight.gil.threads.iter().any(is_writer);
+    taken_at(wait).filter(|frame| is_of(frame, LOGGING) && !has_writer()).map(|_| QUEUE)
+}
+
+/// Whether it is the thread of a `QueueListener`. Looks find it seldom, but from 3.10 on threads are
+/// called after their functions.
+fn is_writer(thread: &ThreadReport) -> bool {
+    let mut frames = thread.off_gil.iter().flat_map(|off| &off.stack);
+    thread.name.ends_with("(_monitor)") || frames.any(|frame| is_of(frame, LISTENER))
 }
 
 /// What threads did behind the line of `wait`, at which `threads` of them waited for `waited_s` in

@@ -212,7 +212,7 @@ impl<'a> Pool<'a> {
             Told {
                 text,
                 frame: line(self.worst.off).cloned(),
-                code: past_lock::code(self.worst.off).map(str::to_owned),
+                code: past_lock::code(sight, self.worst.off).map(str::to_owned),
                 sure: Sure::Medium,
                 because: format!(
                     "these threads rarely waited for work; the trace does not show {}",

@@ -1,7 +1,7 @@
 //! Locks, with a GIL and without one.
 
 use super::story::{MS, Story, Told, first, off, texts};
-use crate::{Cause, Kind, Sure};
+use crate::{Advice, Cause, Kind, Sure};
 
 /// Two threads of a free-threaded Python. The hook sees a GIL for moments there, and looks find the
 /// threads off it.
@@ -41,9 +41,16 @@ fn a_lock_that_took_the_place_of_the_gil_is_told_with_what_helps() {
 
 /// Three threads wait for a lock, and one that had got past that line does `past`.
 fn locked(wait: &[&str], past: &[&str]) -> Told {
-    let mut story = Story::of(&["MainThread", "a", "b", "c", "d"]);
+    locked_beside("e", wait, past)
+}
+
+/// The same beside a thread of this name.
+fn locked_beside(other: &'static str, wait: &[&str], past: &[&str]) -> Told {
+    let mut story = Story::of(&["MainThread", "a", "b", "c", "d", other]);
     (1..4).for_each(|thread| off(&mut story, thread, 150 * MS, ("futex", ""), wait));
     off(&mut story, 4, 150 * MS, ("clock_nanosleep", ""), past);
+    story.acquire(1_505 * MS, 5);
+    story.release(1_505 * MS + 1_000, 5);
     story.end(1_510 * MS)
 }
 
@@ -153,6 +160,10 @@ fn threads_that_wait_for_the_lock_of_a_logging_handler_are_told_of_a_queue() {
         let code = advice.action.code.as_deref().unwrap();
         assert!(code.contains("QueueListener(records, handler)"), "{code}");
         assert!(advice.text.contains("at emit (app.py:5) for 1.5"), "{}", advice.text);
+        let told = locked_beside("Thread-1 (_monitor)", &wait, &emit);
+        let lock = |it: &&Advice| it.cause == Some(Cause::Lock);
+        let advice = told.advised.advice.iter().find(lock).unwrap();
+        assert_eq!(advice.action.code, None, "it has a queue");
     }
     let told = locked(&["handle app.py:8"], &["load app.py:5", "handle app.py:9"]);
     assert_eq!(first(&told).action.code, None);
