@@ -387,4 +387,15 @@ def test_help_begins_with_what_to_type(ungil: Run) -> None:
             assert outcome.stdout.startswith(" ".join(["  ungil", *command]))
     assert ungil("--version").stdout.startswith("ungil ")
     assert ungil().returncode == 2
-    assert ungil("unknown").stderr == "ungil: No such command 'unknown'\n"
+
+
+def test_a_word_that_is_no_command_leads_to_the_one_that_was_meant(ungil: Run) -> None:
+    for word, hint in {
+        "repotr": "did you mean ungil report?",
+        "attach": "ungil trace --pid PID records a running process",
+        "app.py": "ungil trace app.py records that program",
+        "unknown": "ungil --help lists all",
+    }.items():
+        outcome = ungil(word, "4711")
+        assert outcome.returncode == 2
+        assert outcome.stderr == f"ungil: there is no command {word!r}: {hint}\n"

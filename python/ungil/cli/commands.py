@@ -59,6 +59,14 @@ EXAMPLES = """\
   ungil top 4711                    what is a running process doing?
 """
 
+ELSEWHERE = {
+    "attach": "ungil trace --pid PID records a running process",
+    "record": "ungil trace PROGRAM records a program, and --pid PID a running process",
+    "flamegraph": "ungil report FILE --html OUT.html draws one",
+    "view": "ungil report FILE shows a trace",
+}
+"""What others call a command, and which one it is here."""
+
 FIRST = (
     EXAMPLES
     + "  ungil --help                      all commands; ungil doctor says what is missing here\n"
@@ -81,6 +89,27 @@ class Commands(Group):
         """The command of that name, if there is one."""
         entry = COMMANDS.get(cmd_name)
         return None if entry is None else importlib.import_module(entry[0]).command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` name, and the words after it. UsageError says what is like it."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        # Only a mistake needs it, and its import takes as long as all else here.
+        from difflib import get_close_matches
+
+        alike = get_close_matches(name, COMMANDS, n=1)
+        if name in ELSEWHERE:
+            hint = ELSEWHERE[name]
+        elif name.endswith(".py"):
+            hint = f"ungil trace {name} records that program"
+        elif alike:
+            hint = f"did you mean ungil {alike[0]}?"
+        else:
+            hint = "ungil --help lists all"
+        raise click.UsageError(f"there is no command {name!r}: {hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by the problem that they are for; none of them is imported for that."""
