@@ -33,6 +33,23 @@ worker.start()
 threading.Thread(target=blocks, name="reader").start()
 """
 
+BATCHES = {
+    "threads that are joined": """
+import threading
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+""",
+    "results of a pool": """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(4) as pool: list(pool.map(lambda _: work(10), range(40)))
+""",
+}
+WORK = """
+def work(part=1):
+    for number in range(3_000_000 // part): number * number
+"""
+
 
 def ungil(
     *words: str | Path, env: dict[str, str] | None = None
@@ -89,6 +106,18 @@ def test_without_a_gil_nobody_waits(trace: Path) -> None:
     (answer,) = predictions(trace, "--no-gil", "--cores", "2")
     assert answer["predicted"]["waits"]["count"] == 0
     assert answer["rules"]["policy"] is None
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_without_a_gil_a_batch_is_done_when_its_last_thread_is(tmp_path: Path, batch: str) -> None:
+    file = tmp_path / "batch.pftrace"
+    assert ungil("trace", "-q", "-o", file, "-c", WORK + batch).returncode == 0
+    (free,) = predictions(file, "--no-gil", "--once", "--cores", "4")
+    (same,) = predictions(file, "--policy", "stock", "--once")
+    recorded_s = free["recorded"]["duration_s"]
+    # Simulated time: how busy the machine is does not matter.
+    assert free["predicted"]["duration_s"] < recorded_s / 2
+    assert recorded_s * 0.8 < same["predicted"]["duration_s"] < recorded_s * 1.25
 
 
 def test_without_a_gil_there_are_the_processors_that_the_recorded_process_might_use(

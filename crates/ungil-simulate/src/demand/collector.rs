@@ -11,6 +11,7 @@ use super::steady::{Steady, middle};
 use super::successors;
 use super::supply;
 use super::switches::Switches;
+use super::wakes::{self, Slept};
 use super::{Burst, Demand, Machine, Thread};
 use crate::coldness::Coldness;
 use crate::delays::{Delays, Seen};
@@ -18,6 +19,7 @@ use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::{Lengths, scaled};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use ungil_core::park::Cause;
 use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::Record;
 use ungil_trace::analysis::weight;
@@ -40,6 +42,8 @@ pub struct Collector {
     threads: HashMap<ThreadId, Named>,
     gils: Vec<Gil>,
     gil_of: HashMap<(ProcessId, u8), usize>,
+    /// When each thread's sleeps for locks ended, and which thread ended them.
+    slept: HashMap<ThreadId, Vec<(u64, ThreadId)>>,
     last_ns: u64,
 }
 
@@ -122,6 +126,11 @@ impl Collector {
                     }
                 }
             }
+            Record::Parked { thread, park, .. } if park.cause == Cause::OffGil => {
+                if let Some(waker) = park.waker.filter(|waker| waker != thread) {
+                    self.slept.entry(*thread).or_default().push((park.until_ns, waker));
+                }
+            }
             Record::Snapshot { from_ns } => {
                 self.gils.iter_mut().for_each(|gil| gil.begin_anew(*from_ns));
                 self.processes.values_mut().for_each(|known| known.began_ns = *from_ns);
@@ -148,6 +157,20 @@ impl Collector {
             std::cmp::Reverse(weight(waited_s, held_s, *duration_s))
         });
         demands
+    }
+
+    /// The sleeps of the threads at these places that one of them ended, counted from a moment before.
+    fn slept_of(&self, seats: &[Seat], from_ns: u64) -> Vec<Vec<Slept>> {
+        let places: HashMap<_, _> = seats.iter().map(|it| it.thread).zip(0..).collect();
+        let slept = seats.iter().map(|seat| {
+            let all = self.slept.get(&seat.thread).into_iter().flatten();
+            let known = all.filter(|(until_ns, _)| *until_ns >= from_ns);
+            let told = known.filter_map(|(until_ns, waker)| {
+                Some(Slept { until_ns: until_ns - from_ns, by: *places.get(waker)? })
+            });
+            told.collect()
+        });
+        slept.collect()
     }
 
     fn is_told(&self, seat: &Seat) -> bool {
@@ -191,6 +214,7 @@ impl Collector {
         let mut returns = Lengths::default();
         let mut gone_at_ns = Vec::new();
         let mut times = Vec::new();
+        let slept = self.slept_of(&seats, began_ns);
         for ((seat, settled), races) in seats.into_iter().zip(settled).zip(all_races) {
             let Settled { bursts, wanted_at_ns, began_at_ns, answers, switches, .. } = settled;
             let named = self.threads.get(&seat.thread)?;
@@ -226,6 +250,7 @@ impl Collector {
         starters::find(&mut threads, &times);
         launches::find(&mut threads, &times);
         supply::find(&mut threads, &times);
+        wakes::find(&mut threads, &times, &slept);
         let pools = pools::find(&threads, &times, &middle);
         successors::find(&mut threads, &gone_at_ns, &times, &middle);
         // What of the time until a request is not the switch interval is the timer's lateness.
@@ -317,6 +342,7 @@ fn thread(
         started: None,
         launches: [].into(),
         is_launched: false,
+        wakes: [].into(),
         lives_on: None,
         steady,
         follows,

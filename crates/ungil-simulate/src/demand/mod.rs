@@ -6,6 +6,7 @@ mod switches;
 mod races;
 mod successors;
 mod supply;
+mod wakes;
 mod seat;
 mod starters;
 mod launches;
@@ -23,6 +24,7 @@ pub use steady::Steady;
 pub(crate) use successors::Successor;
 pub(crate) use supply::{Consumer, Supply};
 pub(crate) use switches::Switches;
+pub(crate) use wakes::{Progress, Wake};
 
 use crate::coldness::Coldness;
 use crate::delays::Delays;
@@ -102,6 +104,8 @@ pub struct Thread {
     pub(crate) launches: Arc<[Launch]>,
     /// Whether another thread starts it so.
     pub(crate) is_launched: bool,
+    /// After which uses it slept for a lock of the program until another thread ended that.
+    pub(crate) wakes: Arc<[Wake]>,
     /// What it lives on, if others bring that.
     pub(crate) lives_on: Option<Consumer>,
     /// What it did, in its order.

@@ -16,6 +16,7 @@ mod world;
 mod following;
 mod arrivals;
 mod launched;
+mod progress;
 mod tally;
 mod stock;
 mod supplies;

@@ -8,13 +8,14 @@ use super::following::Following;
 use super::launched::Launched;
 use super::pools::Pools;
 use super::processors::Processors;
+use super::progress::Progresses;
 use super::requests::answered_after_ns;
 use super::stock::Cond;
 use super::supplies::Supplies;
 use super::tally::{Outcome, Tally};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
-use crate::demand::{End, FOR_LONG_NS, OWN_NS, Races, Switches};
+use crate::demand::{End, FOR_LONG_NS, OWN_NS, Progress, Races, Switches, Wake};
 use crate::lengths::scaled;
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
@@ -83,6 +84,7 @@ pub(super) struct World {
     pub(super) following: RefCell<Following>,
     pub(super) arrivals: RefCell<Arrivals>,
     pub(super) launched: RefCell<Launched>,
+    progresses: RefCell<Progresses>,
     pub(super) supplies: RefCell<Supplies>,
     pub(super) pools: RefCell<Pools>,
     successors: Vec<Option<Next>>,
@@ -153,6 +155,7 @@ impl World {
             following: RefCell::new(Following::new(threads.len())),
             arrivals: RefCell::new(Arrivals::new(threads.len())),
             launched: RefCell::new(Launched::new(threads.len())),
+            progresses: RefCell::new(Progresses::new(threads.len())),
             supplies: RefCell::new(Supplies::new(threads)),
             pools: RefCell::new(pools),
             successors: threads.iter().map(|thread| thread.successor).collect(),
@@ -341,6 +344,21 @@ impl World {
         self.supplies.borrow_mut().began(number, now_ns, &mut events);
     }
 
+    /// Thread `number` has got so far.
+    pub(super) fn has_reached(&self, number: usize, at: Progress) {
+        let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
+        self.progresses.borrow_mut().reached(number, at, now_ns, &mut events);
+    }
+
+    /// Whether thread `number` has to wait for another to wake it, which it does then.
+    pub(super) fn has_to_be_woken(
+        &self,
+        number: usize,
+        Wake { by, at, after_ns, .. }: Wake,
+    ) -> bool {
+        self.progresses.borrow_mut().has_to_wait(number, by, at, after_ns)
+    }
+
     /// Whether thread `number` waits until all that it has started have ended. Who waits for it would
     /// wait for ever.
     pub(super) fn has_to_wait_for_ends(&self, number: usize) -> bool {
@@ -398,6 +416,7 @@ impl World {
         self.following.borrow_mut().ended(number, now_ns, &mut events);
         self.arrivals.borrow_mut().ended(number, now_ns, &mut events);
         self.supplies.borrow_mut().ended(number, now_ns, &mut events);
+        self.progresses.borrow_mut().ended(number, now_ns, &mut events);
         drop(events);
         if let Some(by) = self.launched.borrow_mut().ended(number) {
             self.after(by, 0);

@@ -11,8 +11,8 @@ pub(crate) use work::Work;
 
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, Launch, Link, OWN_NS, Races, Start, Starter, Switches, Thread,
-    Unanswered, Way,
+    Burst, Consumer, Demand, Launch, Link, OWN_NS, Progress, Races, Start, Starter, Switches,
+    Thread, Unanswered, Wake, Way,
 };
 use crate::lengths::scaled;
 use crate::rules::{Change, Gil, Rules};
@@ -36,6 +36,11 @@ pub(crate) struct Planned {
     starter: Option<Arc<Starter>>,
     /// Whom it starts for work of its own, by their places among those that are planned.
     launches: Arc<[Launch]>,
+    /// By whom it is woken after which uses, by their places among those that are planned, if each
+    /// thread does its work once,
+    wakes: Arc<[Wake]>,
+    /// and how far it is when it wakes others.
+    posts: Arc<[Progress]>,
     /// How many uses it has in each of its lives, if another starts it so.
     in_a_life: Option<usize>,
     /// What it lives on, and its sleeps there.
@@ -73,6 +78,10 @@ pub(crate) struct Use {
     /// The parts of it, from and to, in which the thread does not let go whoever asks: one behind
     /// the other.
     pub(crate) unanswered_ns: Vec<[u64; 2]>,
+    /// When in it the thread wakes others, and how far it is then.
+    pub(crate) posts: Vec<(u64, Progress)>,
+    /// How far it is at its end.
+    pub(crate) end: Progress,
     /// Whether the thread has replied then.
     pub(crate) replies: bool,
     /// Then it runs without the GIL,
@@ -103,6 +112,8 @@ pub(crate) enum Waits {
     For(u64),
     /// For another thread.
     Until(Until),
+    /// For another thread to have got so far.
+    Wake(Wake),
     /// For something to arrive.
     Arrival,
     /// It starts that thread, or one for what has arrived, and waits until it runs; perhaps only after
@@ -153,6 +164,9 @@ pub(crate) fn count(demand: &Demand, rules: &Rules) -> usize {
 
 /// The threads of `demand` under `rules`, if it is understood in this way.
 pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> {
+    // Who waits for whom need not be guessed then.
+    let is_known = rules.once && demand.threads.iter().any(|thread| !thread.wakes.is_empty());
+    let way = if is_known { Way::Usual } else { way };
     let is_there = |source: &usize| {
         !rules.without.contains(source) && !demand.threads[*source].bursts.is_empty()
     };
@@ -190,6 +204,8 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
                 replies: thread.started.map(|it| it.replies as usize),
                 starter: thread.starter.clone().filter(|_| copy == 0),
                 launches: [].into(),
+                wakes: [].into(),
+                posts: [].into(),
                 in_a_life: (copy == 0 && are_launched.contains(&source))
                     .then_some(thread.bursts.len()),
                 lives_on: None,
@@ -212,7 +228,9 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
         }
     }
     order::tell(&mut all, demand, rules, way);
-    queue::tell(&mut all, demand);
+    if !is_known {
+        queue::tell(&mut all, demand);
+    }
     work::tell(&mut all, demand.pools_in(way), rules.once);
     all
 }
@@ -295,6 +313,9 @@ impl Planned {
             };
         }
         let Some(starter) = &self.starter else {
+            if let Ok(wake) = self.wakes.binary_search_by_key(&place.burst, |it| it.burst) {
+                return Waits::Wake(self.wakes[wake]);
+            }
             let after = burst.after.filter(|_| !self.is_copy);
             let until = after.and_then(|link| self.until(link, place.round));
             return until.map_or(Waits::For(sleeps_ns), Waits::Until);
@@ -318,6 +339,13 @@ impl Planned {
             ns if ns > LEAST_SLEEP_NS => LEAST_SLEEP_NS,
             _ => 0,
         }
+    }
+
+    /// How far it is when it wakes others during that use.
+    fn posts_in(&self, burst: usize) -> impl Iterator<Item = Progress> {
+        let first = self.posts.partition_point(|it| it.burst < burst);
+        let posts = self.posts[first..].iter().copied();
+        posts.take_while(move |it| it.burst == burst)
     }
 
     /// Whether it only waits for what is brought next after that use.
@@ -345,6 +373,8 @@ impl Planned {
             wall_ns,
             runs_ns,
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),
+            posts: self.posts_in(place.burst).map(|it| (of_wall(it.held_ns), it)).collect(),
+            end: Progress { burst: place.burst, held_ns: Progress::END },
             replies: self.replies == Some(place.burst),
             away_runs_ns,
             waits: self.waits(burst, place, away_ns - away_runs_ns),

@@ -1,7 +1,7 @@
 //! The order of threads in a simulation: who begins after whom, and who waits for whom.
 
 use super::{Again, Planned};
-use crate::demand::{Demand, Launch, Link, Way};
+use crate::demand::{Demand, Launch, Link, Progress, Wake, Way};
 use crate::rules::Rules;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ pub(super) struct Leader {
     /// Its place among those that are planned.
     pub(super) thread: usize,
     follows: bool,
+    /// Whether each of its uses is there once: then others wait for the one of the recording.
+    once: bool,
     again: Option<Again>,
     /// How many uses it has in each of its lives, if another starts it over and over.
     in_a_life: Option<usize>,
@@ -57,15 +59,39 @@ pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, way: Way
     for (number, thread) in all.iter().enumerate().filter(|(_, thread)| !thread.is_copy) {
         let follows = demand.threads[thread.source].waits_for_others(way)
             && !in_pools.contains(&thread.source);
-        let in_a_life = thread.in_a_life;
+        let (in_a_life, once) = (thread.in_a_life, rules.once);
         leaders[thread.source] =
-            Some(Leader { thread: number, follows, again: thread.again.clone(), in_a_life });
+            Some(Leader { thread: number, follows, once, again: thread.again.clone(), in_a_life });
     }
     let leaders: Arc<[_]> = leaders.into();
     for thread in all.iter_mut() {
         thread.leaders = leaders.clone();
     }
     follow_each_other(all, demand, rules, &leaders);
+    if rules.once {
+        wake_each_other(all, demand, &leaders);
+    }
+}
+
+/// Says who wakes whom, of threads that do their work once.
+fn wake_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leader>]) {
+    let mut posts: Vec<Vec<Progress>> = vec![Vec::new(); all.len()];
+    for thread in all.iter_mut().filter(|it| !it.is_copy) {
+        let wakes = demand.threads[thread.source].wakes.iter();
+        let wakes = wakes.filter_map(|it| {
+            let by = leaders.get(it.by)?.as_ref()?.thread;
+            Some(Wake { by, ..*it })
+        });
+        thread.wakes = wakes.collect();
+        for Wake { by, at, .. } in thread.wakes.iter().filter(|it| it.at.held_ns < Progress::END) {
+            posts[*by].push(*at);
+        }
+    }
+    for (thread, mut posts) in all.iter_mut().zip(posts) {
+        posts.sort_unstable();
+        posts.dedup();
+        thread.posts = posts.into();
+    }
 }
 
 /// Says who begins after whom, and who is started by whom.
@@ -108,7 +134,7 @@ impl Leader {
     /// of one that follows it. `None` if nobody need wait for it.
     pub(super) fn begins(&self, link: Link, round: usize) -> Option<Begins> {
         let burst = link.burst as usize;
-        if !self.follows && self.in_a_life.is_none() {
+        if !self.follows && !self.once && self.in_a_life.is_none() {
             let turn = link.turn.max(1) as usize;
             return Some(Begins::Turn { turn, awake: link.awake });
         }

@@ -6,6 +6,7 @@ mod processors;
 mod properties;
 mod recordings;
 mod records;
+mod wakes;
 
 use crate::coldness::Coldness;
 use crate::delays::Delays;
@@ -33,6 +34,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         started: None,
         launches: [].into(),
         is_launched: false,
+        wakes: [].into(),
         lives_on: None,
         bursts: bursts.into(),
         unanswered: [].into(),

@@ -17,6 +17,7 @@ impl Here<'_> {
         let world = self.world;
         let (mut left_ns, mut runs_left_ns) = (used.wall_ns, used.runs_ns);
         let (mut comes, mut slow_ns) = (true, 0);
+        let mut posts = used.posts.iter().peekable();
         while left_ns > 0 {
             if std::mem::take(&mut comes) {
                 let ns = self.slow_ns(left_ns);
@@ -37,6 +38,15 @@ impl Here<'_> {
                     comes = true;
                     continue;
                 }
+            }
+            // Others are woken after its own work, however slow it is.
+            let done_ns = used.wall_ns.saturating_sub(left_ns);
+            while let Some((_, at)) = posts.next_if(|(ns, _)| *ns <= done_ns) {
+                world.has_reached(self.number, *at);
+            }
+            if let Some((ns, _)) = posts.peek() {
+                until_ns =
+                    until_ns.min(left_ns.saturating_sub(used.wall_ns - ns.min(&used.wall_ns)));
             }
             let [wall_ran_ns, ran_ns] =
                 self.compute_for_a_while(until_ns.min(left_ns), left_ns, runs_left_ns, true);

@@ -102,6 +102,7 @@ impl<'a> Here<'a> {
         self.world.began(self.number);
         self.compute_with_gil(next);
         self.drop_gil(Some(next.away_ns()));
+        self.world.has_reached(self.number, next.end);
         if next.replies {
             self.world.replied(self.number);
         }
@@ -123,6 +124,12 @@ impl<'a> Here<'a> {
         match waits {
             Waits::Until(until) => self.wait_for(until, number),
             Waits::For(ns) => self.block(Some(ns)),
+            Waits::Wake(wake) => {
+                if world.has_to_be_woken(self.number, wake) {
+                    self.block(None);
+                }
+                self.woken_by.set(Some(wake.by));
+            }
             Waits::Arrival | Waits::Start { .. } => {
                 while !world.arrivals.borrow_mut().lets_in(self.number) {
                     self.block(None);

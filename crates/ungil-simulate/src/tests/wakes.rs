@@ -1,0 +1,70 @@
+//! Threads that do their work once, and are woken by others for it.
+
+use super::{MS, US, burst, demand, thread};
+use crate::demand::{Progress, Thread, Wake};
+use crate::rules::{Change, Gil, Rules};
+use crate::{Demand, predict};
+
+const WORK_NS: u64 = 100 * MS;
+
+/// Two threads compute for 100 ms each, in turns, so for 200 ms. The main thread waits until both have
+/// got so far, one after the other, and needs 1 ms then.
+fn collected(held_ns: u64) -> Demand {
+    let wake = |burst: usize| Wake {
+        burst,
+        by: burst + 1,
+        at: Progress { burst: 0, held_ns },
+        after_ns: 50 * US,
+    };
+    let main = [burst(MS, 195 * MS), burst(MS, 4 * MS), burst(MS, 0)];
+    let worker = || thread(MS, &[burst(WORK_NS, 0)]);
+    let main = Thread { wakes: [wake(0), wake(1)].into(), ..thread(0, &main) };
+    demand(202 * MS, vec![main, worker(), worker()])
+}
+
+/// How many milliseconds all of that takes.
+fn lasts_ms(demand: &Demand, rules: Rules) -> f64 {
+    let rules = Rules { once: true, runs: 1, ..rules };
+    predict(demand, &rules).unwrap().figures.duration_s * 1e3
+}
+
+fn free() -> Rules {
+    Rules::of(Gil::Free)
+}
+
+fn is_about(value: f64, expected: f64) -> bool {
+    (value - expected).abs() < 1.0
+}
+
+#[test]
+fn who_waits_for_the_end_of_others_goes_on_sooner_if_they_need_not_take_turns() {
+    let lasts = lasts_ms(&collected(Progress::END), free());
+    assert!(is_about(lasts, 103.0), "{lasts}");
+    let slow = Rules { changes: vec![(2, Change::Work(3.0))], ..free() };
+    let lasts = lasts_ms(&collected(Progress::END), slow);
+    assert!(is_about(lasts, 302.0), "{lasts}");
+    let lasts = lasts_ms(&collected(Progress::END), Rules { cores: Some(1), ..free() });
+    assert!(is_about(lasts, 203.0), "{lasts}");
+}
+
+#[test]
+fn who_waits_for_a_result_goes_on_when_the_other_has_got_so_far() {
+    let mut demand = collected(30 * MS);
+    demand.threads[1].wakes = [].into();
+    demand.threads.truncate(2);
+    let main =
+        Thread { wakes: demand.threads[0].wakes[..1].into(), ..thread(0, &[burst(MS, 0); 2]) };
+    // It computes for as long as the other one then, and longer.
+    demand.threads[0] = Thread { bursts: [burst(MS, 90 * MS), burst(WORK_NS, 0)].into(), ..main };
+    let lasts = lasts_ms(&demand, free());
+    assert!(is_about(lasts, 131.0), "{lasts}");
+    let slow = Rules { changes: vec![(1, Change::Work(2.0))], ..free() };
+    let lasts = lasts_ms(&demand, slow);
+    assert!(is_about(lasts, 201.0), "{lasts}");
+}
+
+#[test]
+fn who_waits_for_a_thread_that_is_left_out_sleeps_as_long_as_it_did() {
+    let lasts = lasts_ms(&collected(Progress::END), Rules { without: vec![1, 2], ..free() });
+    assert!(is_about(lasts, 202.0), "{lasts}");
+}
