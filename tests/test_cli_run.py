@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -356,7 +357,10 @@ def test_stale_control_pages_are_cleared_away(ungil: RunUngil, pages: dict[str, 
 
 def test_the_doctor_clears_them_away_too(ungil: RunUngil, pages: dict[str, Path]) -> None:
     # It need not say so: a program that another test runs meanwhile may come first.
-    assert ungil("doctor", "--clean").returncode == 0
+    outcome = ungil("doctor", "--clean", "--json")
+    assert outcome.returncode == 0, outcome.stderr
+    removed = {it["path"] for it in json.loads(outcome.stdout)["removed"]}
+    assert removed.isdisjoint(map(str, [pages["living"], pages["elsewhere"], pages["somebody's"]]))
     assert [name for name, page in pages.items() if not page.exists()] == ["ended", "mark"]
 
 

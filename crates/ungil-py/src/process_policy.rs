@@ -1,7 +1,7 @@
 //! The policy of another process, through its control page.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -63,8 +63,8 @@ pub fn mark_path() -> io::Result<String> {
 /// Removes the control pages and the marks that killed processes of this user have left; where they
 /// were, and how many bytes they took.
 #[pyfunction]
-pub fn remove_stale_pages() -> Vec<(PathBuf, u64)> {
-    files::remove_stale()
+pub fn remove_stale_pages() -> Vec<(OsString, u64)> {
+    files::remove_stale().into_iter().map(|(path, bytes)| (path.into_os_string(), bytes)).collect()
 }
 
 fn page(pid: u32) -> PyResult<Page> {
