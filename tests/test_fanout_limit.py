@@ -66,6 +66,7 @@ def test_items_of_one_group_do_not_begin_in_one_instant() -> None:
 
 
 def test_items_of_different_groups_begin_as_they_come() -> None:
-    outcomes = list(fanout(wait_a_little, range(16), mode="lean", group=lambda item: item))
-    order = [outcome.index for outcome in sorted(outcomes, key=lambda it: it.started or 0.0)]
-    assert order == sorted(order)
+    outcomes = fanout(wait_a_little, range(64), mode="lean", group=lambda item: item)
+    began = [it.started for it in sorted(outcomes, key=lambda it: it.index)]
+    # Neighbours may begin in one moment, as far as the clock can tell.
+    assert all(one < later for one, later in zip(began, began[8:], strict=False))
