@@ -75,6 +75,15 @@ def test_heaps_are_listed_with_who_uses_them(ungil: Run, name: str) -> None:
     assert line_of(ungil("heap", "ls").stdout, name).endswith(" none, 1 dead")
 
 
+def test_a_file_that_anybody_has_put_among_the_heaps_is_none(ungil: Run, name: str) -> None:
+    stray = path_of(f"{name} of somebody")
+    stray.touch()
+    outcome = ungil("heap", "ls")
+    stray.unlink()
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert "somebody" not in outcome.stdout
+
+
 def test_a_heap_whose_name_was_taken_away_is_found_by_the_process_that_has_it(
     ungil: Run, name: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,3 +85,59 @@ def test_a_command_that_can_say_nothing_at_all_has_failed(
 ) -> None:
     outcome = redirected(folder, environment, words, ">&- 2>&-")
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (1, "", "")
+
+
+@pytest.fixture(scope="module")
+def named(folder: Path) -> Path:
+    """A trace with names that ASCII does not have."""
+    code = SPIN.replace("target=int", "target=int, name='wörk'")
+    words = ["trace", "--quiet", "-o", "wörk.pftrace", "-c", code]
+    subprocess.run([sys.executable, "-m", "ungil", *words], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize(
+    "words", ["report wörk.pftrace", "report wörk.pftrace --json", "lab list", "examples nö"]
+)
+def test_what_a_stream_cannot_encode_is_printed_otherwise(
+    named: Path, environment: dict[str, str], words: str, encoding: str
+) -> None:
+    variables = environment | {"PYTHONIOENCODING": encoding}
+    outcome = subprocess.run(
+        [sys.executable, "-m", "ungil", *words.split()],
+        cwd=named,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert b"Traceback" not in outcome.stderr
+    assert outcome.returncode == 0 or words.startswith("examples")
+    if words.endswith("--json"):
+        assert "wörk" in str(json.loads(outcome.stdout))
+
+
+def test_a_terminal_without_columns_is_as_wide_as_any(
+    folder: Path, environment: dict[str, str]
+) -> None:
+    shown = redirected(folder, environment | {"COLUMNS": "0"}, "report trace.pftrace", "")
+    assert shown.stdout == redirected(folder, environment, "report trace.pftrace", "").stdout != ""
+
+
+def test_a_folder_that_was_removed_is_said_to_be(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    said = "ungil: the current folder was removed; change to another one\n"
+    for words in ("check --max-hold 1s -o k -c 1", "trace --last 5s -c 1"):
+        (tmp_path / "gone").mkdir()
+        line = f'cd gone && rmdir ../gone && exec "$0" -m ungil {words}'
+        ended = subprocess.run(
+            ["bash", "-c", line, sys.executable],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", said)

@@ -149,6 +149,20 @@ def test_a_hold_is_limited_although_nobody_waits_for_it(tmp_path: Path) -> None:
         assert re.search(r"MainThread held the GIL for .* at stall \(", said), said
 
 
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_snapshot_that_could_not_be_written_is_told_of(tmp_path: Path, quiet: list[str]) -> None:
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    output = ["-o", str(folder / "a.pftrace")]
+    with Flying(tmp_path, "3s", "--on", "wait>200ms", *output, *quiet) as flying:
+        folder.rmdir()
+        flying.stall()
+        said = flying.said()
+        assert said.startswith("ungil: cannot write a snapshot: "), said
+        end = "" if quiet else "ungil: no snapshot was written: 1 attempt failed\n"
+        assert flying.finish() == end
+
+
 def test_only_the_newest_files_stay_and_those_of_others_are_left_alone(tmp_path: Path) -> None:
     theirs = tmp_path / "ungil-stalls-2.pftrace"
     theirs.write_text("theirs")

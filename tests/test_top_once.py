@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -103,15 +104,35 @@ def test_a_policy_that_a_process_has_is_shown_and_stays(ungil: Run, start: Start
     assert ungil("policy", str(pid)).stdout.startswith(f"process {pid}: batch")
 
 
-def test_a_recording_of_others_is_not_ended(ungil: Run, start: Start) -> None:
+@pytest.mark.parametrize(
+    ("who", "words"),
+    [
+        ("ungil top", ("top", "--once", "--json")),
+        ("ungil trace --pid", ("trace", "--for", "1s", "--pid")),
+        ("ungil trace --pid", ("trace", "--last", "5s", "--pid")),
+    ],
+)
+def test_a_recording_of_others_is_not_ended(
+    ungil: Run, start: Start, who: str, words: tuple[str, ...]
+) -> None:
     pid = program_of(running(start, "computing", "python", "trace", "--quiet"))
-    outcome = ungil("top", str(pid), "--once", "--json")
+    outcome = ungil(*words, str(pid))
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert outcome.stderr == (
-        f"ungil: another ungil is recording process {pid}, and ungil top would end that "
+        f"ungil: another ungil is recording process {pid}, and {who} would end that "
         f"recording; wait until it ends, or look once with: ungil dump {pid}\n"
     )
     assert not is_left(pid)
+
+
+def test_a_process_whose_recorder_was_killed_is_nobodys(ungil: Run, start: Start) -> None:
+    recorder = running(start, "computing", "python", "trace", "--quiet")
+    pid = program_of(recorder)
+    os.kill(recorder, signal.SIGKILL)
+    os.waitid(os.P_PID, recorder, os.WEXITED | os.WNOWAIT)
+    outcome = ungil("top", str(pid), "--once", "--json")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

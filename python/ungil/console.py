@@ -11,13 +11,21 @@ from rich.console import Console
 
 WIDTH_OF_A_FILE = 120
 WIDTH_OF_A_LINE = 1000
+# Of a terminal that says it has no columns, as COLUMNS=0 does.
+WIDTH_OF_A_SCREEN = 80
 
 
 def page_console(file: TextIO) -> Console:
-    """For people: as wide as the terminal, or COLUMNS, or `WIDTH_OF_A_FILE` without both."""
+    """For people: as wide as the terminal, or COLUMNS, or `WIDTH_OF_A_FILE` without both.
+
+    A COLUMNS that is no number of columns counts as none.
+    """
     console = Console(file=file, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
+    columns = os.environ.get("COLUMNS", "")
+    if not console.is_terminal and not (columns.isdecimal() and int(columns)):
         console.width = WIDTH_OF_A_FILE
+    elif not console.width:
+        console.width = WIDTH_OF_A_SCREEN
     return console
 
 

@@ -89,7 +89,8 @@ def find_interpreters() -> list[Path]:
         except OSError:
             continue
         for path in candidates:
-            if path.is_file() and os.access(path, os.X_OK) and not _is_script(path):
+            # A link may lead to where this user may not look: `Path.is_file` fails there.
+            if os.access(path, os.X_OK) and path.is_file() and not _is_script(path):
                 found.setdefault(path.resolve(), path)
     return list(found.values())
 

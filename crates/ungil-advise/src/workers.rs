@@ -22,14 +22,17 @@ const LOOPS: [(&str, &str); 9] = [
 /// Those of task queues that put an object of their own in the place of a function.
 const WRAPPED: [&str; 2] = ["dramatiq/worker.py", "huey/consumer.py"];
 /// Where a thread waits for the result of what it gave to a pool.
-const RESULTS: [(&str, &str); 3] = [
+const RESULTS: [(&str, &str); 5] = [
     ("concurrent/futures/_base.py", "result"),
     ("concurrent/futures/_base.py", "wait"),
+    ("concurrent/futures/_base.py", "as_completed"),
     ("multiprocessing/pool.py", "wait"),
+    ("multiprocessing/pool.py", "next"),
 ];
 /// So many of `LOOPS` are of pools whose results a program collects.
 const COLLECTED: usize = 2;
-/// A thread that waits for results for this part (of 1) of its life does little else.
+/// A thread that waits for results for this part (of 1) of the time in which it does not wait for the GIL
+/// does little else.
 const COLLECTS: f64 = 0.5;
 
 /// Whether a thread runs the loop of a pool: it is all that the thread was started for. The first
@@ -82,10 +85,11 @@ impl Scene<'_> {
         held_s >= HELD * self.busy_s() && self.is_batch()
     }
 
-    /// Whether the main thread mostly waits for the results of a pool.
+    /// Whether the main thread mostly waits for the results of a pool, unless it waits for the GIL.
     fn collects(&self, thread: &ThreadReport) -> bool {
         let waits = thread.off_gil.iter().filter(|off| waits_for_result(off));
-        thread.main && waits.map(|off| off.total_s).sum::<f64>() >= COLLECTS * self.busy_s()
+        let waits_s: f64 = waits.map(|off| off.total_s).sum();
+        thread.main && waits_s > 0.0 && waits_s >= COLLECTS * (self.busy_s() - thread.waited_s)
     }
 }
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import sys
 
-from ungil.cli.streams import fail, occupy_closed, say, settle
+from ungil.cli.streams import fail, occupy_closed, say, settle, speak_any_language
 from ungil.errors import Error, UsageError
 
 TYPE_CHECKING = False
@@ -25,12 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     occupy_closed()
+    speak_any_language()
     failed = None
     try:
         code = _run(words)
     except OSError as error:
         code, failed = 1, error
     problem = settle()
+    if problem is None and failed is not None and _is_nowhere(failed):
+        return fail("the current folder was removed; change to another one", 2)
     if problem is None and failed is not None and not _is_of_output(failed):
         where = "" if failed.filename is None else f"{failed.filename!r}: "
         return fail(f"{where}{_why(failed)}", code)
@@ -40,6 +43,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not isinstance(problem, BrokenPipeError):
         say(f"the output is incomplete: {_why(problem)}")
     return code or 1
+
+
+def _is_nowhere(error: OSError) -> bool:
+    """Whether the current folder is gone, which is all that Python says of it."""
+    if error.errno != errno.ENOENT or error.filename is not None:
+        return False
+    from pathlib import Path  # not every start of a program needs it
+
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _is_of_output(error: OSError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ungil._native import look_at_recorded
 from ungil.cli import proc
 from ungil.errors import UsageError
 from ungil.formatting import duration, reason
@@ -12,6 +13,18 @@ def way_in(stopped_s: float | None) -> str:
     if stopped_s is None:
         return "through its control page"
     return f"by ptrace: it stopped one of its threads for {duration(stopped_s)}"
+
+
+def refuse_if_recorded(pid: int, who: str) -> None:
+    """UsageError if `who` would end the recording of process `pid` by another ungil.
+
+    A process tells one recorder at a time, and the other one would not know that it is over.
+    """
+    if look_at_recorded(pid) is not None:
+        raise UsageError(
+            f"another ungil is recording process {pid}, and {who} would end that recording; "
+            f"wait until it ends, or look once with: ungil dump {pid}"
+        )
 
 
 def refusal(pid: int, error: OSError | RuntimeError, cannot_be: str = "attached to") -> UsageError:

@@ -16,7 +16,7 @@ from ungil.cli.completing import files
 from ungil.cli.overwriting import distinct, files_of, no_stream, spare
 from ungil.cli.program import Program, find_program
 from ungil.cli.streams import fail, say
-from ungil.cli.trace.outputs import json_file
+from ungil.cli.trace.outputs import json_file, what_is_missing
 from ungil.errors import UsageError
 from ungil.formatting import duration, plural, printable, reason
 from ungil.limits import Judged, Limits
@@ -97,6 +97,8 @@ def command(
             )
         broken = limits.broken(judged)
         write_json(json.dumps(_result(limits, broken, judged, status, report), indent=2))
+        if output is not None and recorder.incomplete is not None:
+            say(what_is_missing(output, *recorder.incomplete))
     return _tell(broken, status, report, limits)
 
 

@@ -37,6 +37,27 @@ def _refusing() -> TextIO:
     return open(1, "w", encoding="utf-8", errors="replace", closefd=False)
 
 
+def speak_any_language() -> None:
+    """See that what stdout cannot encode is printed as an escape, and fails nothing."""
+    # What stands in for it in a test may have no such method.
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if not _is_utf8() and reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def print_json(text: str) -> None:
+    """Print JSON: with escapes where stdout is not UTF-8, as JSON has to be."""
+    if not _is_utf8() and not text.isascii():
+        import json  # not every start of a program needs it
+
+        text = json.dumps(json.loads(text))
+    print(text)
+
+
+def _is_utf8() -> bool:
+    return (sys.stdout.encoding or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8")
+
+
 def say(sentence: str) -> None:
     """Print a sentence of ungil's own on stderr, if it can be printed there."""
     try:

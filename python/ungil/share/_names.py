@@ -53,9 +53,12 @@ def name_of(path: str) -> str | None:
 
 
 def names() -> Iterator[str]:
-    """The names of this user's heaps, sorted."""
+    """The names of this user's heaps, sorted.
+
+    Anybody may put files there that are called otherwise: these are none.
+    """
     found = (name_of(str(path)) for path in FOLDER.iterdir())
-    yield from sorted(name for name in found if name is not None)
+    yield from sorted(name for name in found if name is not None and _NAME.fullmatch(name))
 
 
 def _prefix() -> str:

@@ -153,7 +153,10 @@ impl<'a> Sight<'a> {
             return String::new();
         }
         let share = words::percent(self.held_share());
-        format!(", and held for {share}: without the lock, threads would wait for the GIL")
+        format!(
+            ", and held for {share}: without the lock, threads would wait for the GIL, \
+             and only other processes for neither"
+        )
     }
 
     /// Advice that it is not the GIL, or not only the GIL. `text` says what it is.

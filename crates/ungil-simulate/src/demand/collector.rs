@@ -342,6 +342,7 @@ fn thread(
         started: None,
         launches: [].into(),
         is_launched: false,
+        begun_by: None,
         wakes: [].into(),
         lives_on: None,
         steady,

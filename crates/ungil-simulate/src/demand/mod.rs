@@ -104,6 +104,9 @@ pub struct Thread {
     pub(crate) launches: Arc<[Launch]>,
     /// Whether another thread starts it so.
     pub(crate) is_launched: bool,
+    /// At the end of which use of which thread it was started, and how much later it began, as far as
+    /// that one waited until it ran.
+    pub(crate) begun_by: Option<Wake>,
     /// After which uses it slept for a lock of the program until another thread ended that.
     pub(crate) wakes: Arc<[Wake]>,
     /// What it lives on, if others bring that.

@@ -7,6 +7,9 @@
 use super::Thread;
 use super::starters::Times;
 
+/// Who calls `Thread.start()` sleeps until the new thread runs, which wants the GIL so much later at most.
+const STARTS_NS: u64 = 3_000_000;
+
 /// A sleep that another thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slept {
@@ -62,6 +65,16 @@ pub(super) fn find(threads: &mut [Thread], times: &[Times], slept: &[Vec<Slept>]
             wakes.collect()
         })
         .collect();
+    for (starter, wakes) in all.iter().enumerate() {
+        for Wake { burst, by, .. } in wakes.iter().filter(|it| it.at.burst == 0) {
+            let let_go_ns = times[starter].let_go_ns(&threads[starter], *burst);
+            let after_ns = threads[*by].begins_ns.checked_sub(let_go_ns);
+            if let Some(after_ns) = after_ns.filter(|ns| *ns <= STARTS_NS) {
+                let at = Progress { burst: *burst, held_ns: Progress::END };
+                threads[*by].begun_by = Some(Wake { burst: 0, by: starter, at, after_ns });
+            }
+        }
+    }
     for (thread, wakes) in threads.iter_mut().zip(all) {
         thread.wakes = wakes.into();
     }
@@ -111,6 +124,27 @@ mod tests {
         assert_eq!(waits(&[42 * MS]), [Wake { burst: 0, by: 1, at, after_ns: 8 * MS }]);
         let at = Progress { burst: 1, held_ns: Progress::END };
         assert_eq!(waits(&[79 * MS]), [Wake { burst: 1, by: 1, at, after_ns: MS }]);
+    }
+
+    /// When a thread begins, after the other one has let go at 1 ms, if that sleeps until `until_ns`.
+    fn begun_after(begins_ns: u64, until_ns: u64) -> Option<u64> {
+        let mut threads = [
+            thread(0, &[burst(MS, 49 * MS), burst(US, 0)]),
+            thread(begins_ns, &[burst(15 * MS, 5 * MS), burst(MS, 0)]),
+        ];
+        let its = [begins_ns, begins_ns + 20 * MS];
+        let all = [times(&[0, 50 * MS], 100 * MS), times(&its, 100 * MS)];
+        find(&mut threads, &all, &[vec![Slept { until_ns, by: 1 }], Vec::new()]);
+        let Wake { by, at, after_ns, .. } = threads[1].begun_by?;
+        assert_eq!((by, at), (0, Progress { burst: 0, held_ns: Progress::END }));
+        Some(after_ns)
+    }
+
+    #[test]
+    fn who_sleeps_until_a_thread_runs_that_has_just_begun_has_started_it() {
+        assert_eq!(begun_after(MS + 50 * US, MS + 80 * US), Some(50 * US));
+        assert_eq!(begun_after(MS + 50 * US, 22 * MS), None, "it had run before");
+        assert_eq!(begun_after(10 * MS, 11 * MS), None, "somebody else did");
     }
 
     #[test]

@@ -133,6 +133,12 @@ impl World {
                 events.plan(number, at_ns);
             }
         }
+        let mut progresses = Progresses::new(threads.len());
+        for (number, thread) in threads.iter().enumerate() {
+            if let Some(Wake { by, at, after_ns, .. }) = thread.begins_after {
+                progresses.has_to_wait(number, by, at, after_ns);
+            }
+        }
         let tasks = threads.iter().map(|thread| Task {
             heeds: false,
             cpu_ns: 0,
@@ -155,7 +161,7 @@ impl World {
             following: RefCell::new(Following::new(threads.len())),
             arrivals: RefCell::new(Arrivals::new(threads.len())),
             launched: RefCell::new(Launched::new(threads.len())),
-            progresses: RefCell::new(Progresses::new(threads.len())),
+            progresses: RefCell::new(progresses),
             supplies: RefCell::new(Supplies::new(threads)),
             pools: RefCell::new(pools),
             successors: threads.iter().map(|thread| thread.successor).collect(),

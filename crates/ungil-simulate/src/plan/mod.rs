@@ -28,6 +28,8 @@ pub(crate) struct Planned {
     pub(crate) source: usize,
     /// `None` if it is a successor of another.
     pub(crate) begins_ns: Option<u64>,
+    /// Where another thread has to be for it to begin, if that starts it.
+    pub(crate) begins_after: Option<Wake>,
     pub(crate) successor: Option<Next>,
     /// Who starts it when it has arrived there.
     pub(crate) started_by: Option<usize>,
@@ -188,6 +190,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
         let again = again(thread, demand.lasts_ns, work, rules);
         let switches = Arc::new(thread.switches.clone());
         let bursts = thread.bursts_in(way);
+        let bursts = if rules.once { with_end(&bursts) } else { bursts };
         // Copies that did the same at the same time would all want the GIL at once. But one whose work
         // is not what it does over and over has to do all of it, from its beginning.
         let apart = again.as_ref().filter(|again| times > 1 && again.is_its_work(&thread.bursts));
@@ -199,6 +202,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
             all.push(Planned {
                 source,
                 begins_ns: Some(thread.begins_ns),
+                begins_after: None,
                 successor: None,
                 started_by: None,
                 replies: thread.started.map(|it| it.replies as usize),
@@ -243,6 +247,15 @@ impl Again {
         let steady_ns = held_ns(bursts.get(self.uses.clone()).unwrap_or_default());
         steady_ns as f64 >= STEADY_PART * held_ns(bursts) as f64
     }
+}
+
+/// These, with nothing after the last one: that the program ended then ended a sleep.
+fn with_end(bursts: &[Burst]) -> Arc<[Burst]> {
+    let mut bursts = bursts.to_vec();
+    if let Some(last) = bursts.last_mut() {
+        last.away_ns = 0;
+    }
+    bursts.into()
 }
 
 fn again(thread: &Thread, lasts_ns: u64, work: f64, rules: &Rules) -> Option<Again> {

@@ -83,9 +83,21 @@ fn wake_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leade
             Some(Wake { by, ..*it })
         });
         thread.wakes = wakes.collect();
+        // Who starts it for an arrival, or for a batch, knows it already.
+        let is_free = thread.started_by.is_none() && thread.in_a_life.is_none();
+        let begun_by = demand.threads[thread.source].begun_by.filter(|_| is_free);
+        thread.begins_after = begun_by.and_then(|it| {
+            let by = leaders.get(it.by)?.as_ref()?.thread;
+            Some(Wake { by, ..it })
+        });
         for Wake { by, at, .. } in thread.wakes.iter().filter(|it| it.at.held_ns < Progress::END) {
             posts[*by].push(*at);
         }
+    }
+    let are_begun: Vec<_> = all.iter().map(|thread| thread.begins_after.is_some()).collect();
+    for thread in all.iter_mut() {
+        thread.begins_ns = thread.begins_ns.filter(|_| thread.begins_after.is_none());
+        thread.successor = thread.successor.filter(|next| !are_begun[next.thread]);
     }
     for (thread, mut posts) in all.iter_mut().zip(posts) {
         posts.sort_unstable();

@@ -34,6 +34,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         started: None,
         launches: [].into(),
         is_launched: false,
+        begun_by: None,
         wakes: [].into(),
         lives_on: None,
         bursts: bursts.into(),

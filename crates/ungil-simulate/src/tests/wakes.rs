@@ -64,6 +64,30 @@ fn who_waits_for_a_result_goes_on_when_the_other_has_got_so_far() {
 }
 
 #[test]
+fn a_thread_begins_when_the_one_that_starts_it_has_got_so_far() {
+    let mut demand = collected(Progress::END);
+    let at = Progress { burst: 0, held_ns: Progress::END };
+    for thread in &mut demand.threads[1..] {
+        thread.begun_by = Some(Wake { burst: 0, by: 0, at, after_ns: 50 * US });
+    }
+    // The main thread needs 1 ms before and 2 ms after that.
+    let slow = Rules { changes: vec![(0, Change::Work(100.0))], ..free() };
+    let lasts = lasts_ms(&demand, slow);
+    assert!(is_about(lasts, 400.0), "{lasts}");
+    // Who is left out starts nobody: they begin as in the recording.
+    let lasts = lasts_ms(&demand, Rules { without: vec![0], ..free() });
+    assert!(is_about(lasts, 101.0), "{lasts}");
+}
+
+#[test]
+fn a_sleep_that_the_end_of_the_program_ends_takes_no_time() {
+    let mut demand = collected(Progress::END);
+    demand.threads.push(thread(0, &[burst(MS, 201 * MS)]));
+    let lasts = lasts_ms(&demand, free());
+    assert!(is_about(lasts, 103.0), "{lasts}");
+}
+
+#[test]
 fn who_waits_for_a_thread_that_is_left_out_sleeps_as_long_as_it_did() {
     let lasts = lasts_ms(&collected(Progress::END), Rules { without: vec![1, 2], ..free() });
     assert!(is_about(lasts, 202.0), "{lasts}");

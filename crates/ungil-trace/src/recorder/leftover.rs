@@ -41,6 +41,13 @@ fn remove(path: PathBuf) -> Option<Removed> {
     Some(Removed { path, bytes })
 }
 
+/// Whether the recorder of that session is dead: nobody has the lock of its directory.
+pub(super) fn is_abandoned(path: &Path) -> bool {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    file.is_ok_and(|file| try_lock(&file).is_ok_and(|is_free| is_free))
+}
+
 /// The open directory, if it is ours and nobody's.
 fn locked(path: &Path) -> Option<File> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;

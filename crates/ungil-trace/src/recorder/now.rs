@@ -1,6 +1,7 @@
 //! Who holds and who waits in a process now, by its table alone: of a process that this recorder
 //! records, or another one.
 
+use super::leftover::is_abandoned;
 use super::session::PREFIX;
 use super::table_file::TableFile;
 use crate::clock;
@@ -136,7 +137,9 @@ pub fn now_as_others_record_it(pid: u32) -> Option<ProcessNow> {
             // A recorder has the tables of others.
             && header.pid.load(Relaxed) == own_number
             && header.recording.load(Relaxed) == Recording::Yes as u32;
-        if !is_recorded {
+        // Nobody tells the process if its recorder is killed.
+        let session = Path::new(&outside).parent();
+        if !is_recorded || session.is_some_and(is_abandoned) {
             return None;
         }
         let clock = Clock::from_number(header.clock.load(Relaxed))?;

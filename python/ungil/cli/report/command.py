@@ -14,7 +14,7 @@ from ungil.cli.overwriting import STREAM, spare
 from ungil.cli.page import html_option, writable, write
 from ungil.cli.report.part import Extent
 from ungil.cli.report.unfinished import blamed, readable
-from ungil.cli.streams import end_with_reader
+from ungil.cli.streams import end_with_reader, print_json
 from ungil.errors import UsageError
 
 EXAMPLES = """\
@@ -94,7 +94,7 @@ def command(
             report = write(file, page, blame_after, part, advise)
     end_with_reader()
     if as_json:
-        print(report)
+        print_json(report)
         return
     if page is not None:
         return

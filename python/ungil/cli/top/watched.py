@@ -13,7 +13,7 @@ from ungil._native import (
     process_policy,
     set_process_policy,
 )
-from ungil.cli.attaching import refusal
+from ungil.cli.attaching import refusal, refuse_if_recorded
 from ungil.cli.live.attached import Attached
 from ungil.cli.proc import cpu_seconds, family, process
 from ungil.cli.top.figures import Figures, figures
@@ -28,12 +28,7 @@ class Watched:
 
     def __init__(self, pid: int, *, children: bool = False) -> None:
         """Attach. UsageError says why that cannot be."""
-        if look_at_recorded(pid) is not None:
-            # A process tells one recorder at a time.
-            raise UsageError(
-                f"another ungil is recording process {pid}, and ungil top would end that "
-                f"recording; wait until it ends, or look once with: ungil dump {pid}"
-            )
+        refuse_if_recorded(pid, "ungil top")
         self.pid = pid
         self._attached = Attached(follow_children=children)
         self._pids: list[int] = [pid]

@@ -32,11 +32,11 @@ from ungil.cli.trace.attached import (
     told_by_signals,
 )
 from ungil.cli.trace.flight import flight_options, new_flight, snapshots_told
-from ungil.cli.trace.outputs import free_name, json_file, snapshots_beside
+from ungil.cli.trace.outputs import free_name, json_file, snapshots_beside, what_is_missing
 from ungil.durations import parse_duration
 from ungil.environment import CLOCK, POLICY
 from ungil.errors import UsageError
-from ungil.formatting import native_reason, reason
+from ungil.formatting import reason
 from ungil.recorder import new_recorder, recorded
 
 EXAMPLES = """\
@@ -226,7 +226,7 @@ def command(
                 with _told("there is no page"):
                     write(place, page, blame_after)
         if recorder.incomplete is not None:
-            say(_what_is_missing(path, *recorder.incomplete))
+            say(what_is_missing(path, *recorder.incomplete))
             # A program's own status counts; with --pid there is none.
             status = 1 if program is None else status
     return _as(status)
@@ -254,13 +254,6 @@ def _told(what: str) -> Generator[None]:
         say(f"{what}: {error or type(error).__name__}")
     except KeyboardInterrupt:
         say(f"{what}: interrupted")
-
-
-def _what_is_missing(path: str, why: str, place: str) -> str:
-    """A sentence about a trace that was to be `path`."""
-    if place == path:
-        return f"the trace {path!r} is incomplete: {native_reason(why)}"
-    return f"the trace is in {place!r} and could not be named {path!r}: {native_reason(why)}"
 
 
 def _may_use_counter() -> bool:

@@ -92,9 +92,13 @@ class Said:
 
     paths: list[str] = field(default_factory=list[str])
     """Where each was written, the oldest first."""
+    failed: int = 0
+    """How many could not be written."""
 
     def sentence(self) -> str:
         """How many there were, and how many of them are still there."""
+        if not self.paths and self.failed:
+            return f"no snapshot was written: {plural(self.failed, 'attempt')} failed"
         if not self.paths:
             return "no snapshot was written: no condition was met, and nobody asked for one"
         are_there = [Path(it).exists() for it in self.paths]
@@ -139,7 +143,9 @@ def _tell(snapshots: Snapshots, over: Event, said: Said, quiet: bool) -> None:
             snapshot = written(text)
             if snapshot["path"] is not None:
                 said.paths.append(snapshot["path"])
-            if not quiet:
+            else:
+                said.failed += 1
+            if not quiet or snapshot["path"] is None:
                 say(sentence(snapshot))
         elif over.is_set():
             return

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ungil.cli.vanishing import removed_if_killed
 from ungil.errors import UsageError
-from ungil.formatting import reason
+from ungil.formatting import native_reason, reason
 
 T = TypeVar("T")
 
@@ -139,3 +139,10 @@ def _write(descriptor: int, text: str) -> None:
     sys.stdout.flush()
     with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
         file.write(text + "\n")
+
+
+def what_is_missing(path: str, why: str, place: str) -> str:
+    """A sentence about a trace that was to be `path`."""
+    if place == path:
+        return f"the trace {path!r} is incomplete: {native_reason(why)}"
+    return f"the trace is in {place!r} and could not be named {path!r}: {native_reason(why)}"
