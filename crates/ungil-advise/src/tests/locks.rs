@@ -183,7 +183,8 @@ fn beside_a_gil_that_is_held_nearly_all_the_time_a_lock_is_told_to_be_in_front_o
         }
         first(&story.end(1_510 * MS)).text.clone()
     };
-    let says = ": without the lock, threads would wait for the GIL";
+    let says = ": without the lock, threads would wait for the GIL, and only other processes for \
+                neither";
     let text = told(140 * MS);
     assert!(text.contains("waited for a lock") && text.ends_with(says), "{text}");
     let text = told(50 * MS);
