@@ -125,6 +125,11 @@ impl<'a> Scene<'a> {
         busy_s.max(1e-9)
     }
 
+    /// The part (of 1) of that time for which threads had the GIL.
+    pub fn held_share(&self) -> f64 {
+        (self.gil.held_s - self.gil.startup_held_s) / self.busy_s()
+    }
+
     /// After how long a thread that waits asks the holder to let go.
     pub fn switch_interval_s(&self) -> f64 {
         self.process.switch_interval_ms.unwrap_or(5.0) / 1e3

@@ -77,7 +77,7 @@ impl Scene<'_> {
     pub fn left_for_processors(&self, report: &Report) -> f64 {
         let left = left_by_others(report, self.process).filter(|_| self.only_computes());
         let Some(left) = left else { return 0.0 };
-        let held = (self.gil.held_s - self.gil.startup_held_s) / self.busy_s();
+        let held = self.held_share();
         let waits = self.gil.wanting_busy_mean - held;
         let wait = self.gil.wanting_busy_mean - left.max(held);
         if waits > 0.0 { (wait / waits).clamp(0.0, 1.0) } else { 0.0 }

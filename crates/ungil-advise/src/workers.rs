@@ -4,13 +4,14 @@
 use crate::functions::{is_in, is_of};
 use crate::groups::groups;
 use crate::scene::{HELD, Scene};
+use std::collections::HashSet;
 use ungil_trace::report::{OffGil, ThreadReport, What};
 
-/// The loops in which the threads of a pool wait for work and do it, as file and function. The first
-/// two are those of a program's own pools, the others those of servers and of loops.
-const LOOPS: [(&str, &str); 9] = [
-    ("concurrent/futures/thread.py", "_worker"),
-    ("multiprocessing/pool.py", "worker"),
+/// The loops in which the threads of a program's own pools wait for work and do it, as file and function,
+const OWN: [(&str, &str); 2] =
+    [("concurrent/futures/thread.py", "_worker"), ("multiprocessing/pool.py", "worker")];
+/// and those of servers and of event loops.
+const SERVERS: [(&str, &str); 7] = [
     ("anyio/_backends/_asyncio.py", "run"),
     ("trio/_core/_thread_cache.py", "_work"),
     ("twisted/_threads/_threadworker.py", "work"),
@@ -29,8 +30,6 @@ const RESULTS: [(&str, &str); 5] = [
     ("multiprocessing/pool.py", "wait"),
     ("multiprocessing/pool.py", "next"),
 ];
-/// So many of `LOOPS` are of pools whose results a program collects.
-const COLLECTED: usize = 2;
 /// A thread that waits for results for this part (of 1) of the time in which it does not wait for the GIL
 /// does little else.
 const COLLECTS: f64 = 0.5;
@@ -51,7 +50,7 @@ pub fn runs_wrapped_tasks(thread: &ThreadReport) -> bool {
 /// The frame of the loop of a pool, if that is what the thread was started for.
 pub fn loop_of(off: &OffGil) -> Option<&String> {
     let outermost = off.stack.iter().rfind(|frame| !is_in(frame, "threading.py"))?;
-    LOOPS.iter().any(|it| is_loop(outermost, *it)).then_some(outermost)
+    OWN.iter().chain(&SERVERS).any(|it| is_loop(outermost, *it)).then_some(outermost)
 }
 
 /// Whether a thread waits there for the result of what it gave to a pool.
@@ -65,24 +64,21 @@ impl Scene<'_> {
     /// the main thread that collects their results: then nobody is late for anything, and all that
     /// counts is when the last result is there.
     pub fn is_batch(&self) -> bool {
-        let is_of_pool = |place: &usize| {
-            let mut groups = groups(&self.gil.threads).into_iter().map(|it| it.threads);
-            let group = groups.find(|it| it.iter().any(|(member, _)| member == place));
-            group.is_some_and(|it| it.iter().any(|(_, thread)| is_collected(thread)))
-        };
-        let of_scene = self.victims.iter().chain(&self.culprits);
         let has_loop = self.gil.threads.iter().any(|it| it.event_loop.is_some());
-        let mut others = of_scene.filter(|place| !is_of_pool(place));
-        !has_loop
-            && self.gil.threads.iter().any(|it| self.collects(it))
-            && others.all(|&place| self.collects(self.thread(place)))
+        if has_loop || !self.gil.threads.iter().any(|it| self.collects(it)) {
+            return false;
+        }
+        let groups = groups(&self.gil.threads).into_iter().map(|it| it.threads);
+        let pools = groups.filter(|it| it.iter().any(|(_, thread)| is_collected(thread)));
+        let of_pools: HashSet<usize> = pools.flatten().map(|(place, _)| place).collect();
+        let mut of_scene = self.victims.iter().chain(&self.culprits);
+        of_scene.all(|place| of_pools.contains(place) || self.collects(self.thread(*place)))
     }
 
     /// Whether that is so, and threads had the GIL for nearly all of the time: who has it next does not
     /// change when the last of them is done with it.
     pub fn is_batch_of_gil(&self) -> bool {
-        let held_s = self.gil.held_s - self.gil.startup_held_s;
-        held_s >= HELD * self.busy_s() && self.is_batch()
+        self.held_share() >= HELD && self.is_batch()
     }
 
     /// Whether the main thread mostly waits for the results of a pool, unless it waits for the GIL.
@@ -96,7 +92,7 @@ impl Scene<'_> {
 /// Whether a thread runs the loop of a pool that a program may collect results of.
 fn is_collected(thread: &ThreadReport) -> bool {
     let mut loops = thread.off_gil.iter().filter_map(loop_of);
-    is_worker(thread) && loops.any(|frame| LOOPS[..COLLECTED].iter().any(|it| is_loop(frame, *it)))
+    is_worker(thread) && loops.any(|frame| OWN.iter().any(|it| is_loop(frame, *it)))
 }
 
 /// Whether a frame is in this function. Of a class it has to be that method, where frames tell the

@@ -75,21 +75,17 @@ pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, way: Way
 
 /// Says who wakes whom, of threads that do their work once.
 fn wake_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leader>]) {
+    let planned = |wake: &Wake| {
+        let by = leaders.get(wake.by)?.as_ref()?.thread;
+        Some(Wake { by, ..*wake })
+    };
     let mut posts: Vec<Vec<Progress>> = vec![Vec::new(); all.len()];
     for thread in all.iter_mut().filter(|it| !it.is_copy) {
-        let wakes = demand.threads[thread.source].wakes.iter();
-        let wakes = wakes.filter_map(|it| {
-            let by = leaders.get(it.by)?.as_ref()?.thread;
-            Some(Wake { by, ..*it })
-        });
-        thread.wakes = wakes.collect();
+        let source = &demand.threads[thread.source];
+        thread.wakes = source.wakes.iter().filter_map(planned).collect();
         // Who starts it for an arrival, or for a batch, knows it already.
         let is_free = thread.started_by.is_none() && thread.in_a_life.is_none();
-        let begun_by = demand.threads[thread.source].begun_by.filter(|_| is_free);
-        thread.begins_after = begun_by.and_then(|it| {
-            let by = leaders.get(it.by)?.as_ref()?.thread;
-            Some(Wake { by, ..it })
-        });
+        thread.begins_after = source.begun_by.filter(|_| is_free).as_ref().and_then(planned);
         for Wake { by, at, .. } in thread.wakes.iter().filter(|it| it.at.held_ns < Progress::END) {
             posts[*by].push(*at);
         }

@@ -5,6 +5,7 @@
 //! and still run keep what they have mapped.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -43,19 +44,21 @@ fn remove(path: PathBuf) -> Option<Removed> {
 
 /// Whether the recorder of that session is dead: nobody has the lock of its directory.
 pub(super) fn is_abandoned(path: &Path) -> bool {
-    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    file.is_ok_and(|file| try_lock(&file).is_ok_and(|is_free| is_free))
+    opened(path).is_ok_and(|file| try_lock(&file).is_ok_and(|is_free| is_free))
 }
 
 /// The open directory, if it is ours and nobody's.
 fn locked(path: &Path) -> Option<File> {
-    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let file = opened(path).ok()?;
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
     // Where there are no locks nobody knows whether its recorder lives.
     (file.metadata().ok()?.uid() == user && try_lock(&file).ok()?).then_some(file)
+}
+
+fn opened(path: &Path) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 fn taken(path: &Path) -> u64 {
