@@ -181,7 +181,8 @@ def test_for_a_selected_time_the_page_counts_waits_for_locks_as_the_report_does(
         for row in part["lock_waits"]
         if row["contended"]
     }
-    assert expected.keys() == NAMES
+    # Who lets go may take the lock again at once, so a thread may be done before this time.
+    assert expected
     with chromium() as browser:
         page = page_of(in_turn)
         unit_s = Shown(browser, page).unit_s
@@ -193,7 +194,7 @@ def test_for_a_selected_time_the_page_counts_waits_for_locks_as_the_report_does(
         cells = {
             row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows
         }
-        assert cells.keys() == NAMES
+        assert cells.keys() == expected.keys()
         for name, (waited, _, count, longest, *_) in cells.items():
             assert int(count) == expected[name][1]
             assert seconds(waited) == pytest.approx(expected[name][0], rel=0.02)
