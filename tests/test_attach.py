@@ -472,5 +472,5 @@ def test_only_one_process_can_trace_another(ungil: Run, attached: Callable[..., 
             assert strace.poll() is None
         outcome = ungil("trace", "--pid", str(program.pid))
         strace.terminate()
-    assert f"process {strace.pid} traces it already" in outcome.stderr
+    assert f"process {strace.pid} (strace) traces it already" in outcome.stderr
     program.end()

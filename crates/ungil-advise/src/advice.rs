@@ -135,7 +135,7 @@ pub struct Action {
 /// What it is predicted to gain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// What is measured, of the threads that suffer.
+    /// What is measured, of the threads that suffer, or of all that the program did.
     pub measure: Measure,
     /// Its unit.
     pub unit: Unit,
@@ -147,7 +147,8 @@ pub struct Gain {
     pub low: f64,
     /// See `low`.
     pub high: f64,
-    /// By how much these threads would wait less in each second, in seconds, for the same calls.
+    /// By how much these threads would wait less in each second, in seconds, for the same calls; of a
+    /// duration, the part of what they wait by which that is shorter.
     pub saved_s_per_s: f64,
     /// How long all threads together wait for the GIL in each second: recorded, predicted.
     pub waited_s_per_s: [f64; 2],
@@ -168,6 +169,8 @@ pub enum Measure {
     WaitAfterThousandBlockingCalls,
     /// How long they wait for it in each second.
     WaitedPerSecond,
+    /// How long all the recorded work takes: of a batch, whose results the main thread collects.
+    Duration,
 }
 
 /// A unit.

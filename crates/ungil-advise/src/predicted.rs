@@ -3,10 +3,13 @@
 //! A simulation of the recording as it was is not the recording: what it has too much or too little
 //! of, a change of it has likewise. So what is told is the recorded figure, changed by the factor
 //! between two simulations.
+//!
+//! Of a batch it is told when all of its work is done. That nobody waits long in it gains nothing.
 
 use crate::advice::{Confidence, Gain, Measure, Sure, Unit};
 use crate::scene::Scene;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Instant;
 use ungil_simulate::{
@@ -26,6 +29,13 @@ const FEW_WAITS: u64 = 20;
 /// and from fewer than this it is hardly more.
 const HARDLY_ANY: u64 = 5;
 
+/// All the work of a batch, done once, takes as long in a simulation as recorded, but for this factor.
+const AS_LONG: f64 = 1.15;
+
+/// If the main thread sleeps for more than this part (of 1) of that, and nobody knows who ends these sleeps,
+/// a simulation does not tell how long it takes.
+const SLEEPS: f64 = 0.2;
+
 /// How often a change is simulated, each time with other delays,
 const SEEDS: u64 = 3;
 /// unless threads used the GIL so often that the delays of one simulation are as good as all.
@@ -39,7 +49,7 @@ pub struct Baseline<'a> {
     measure: Measure,
     recorded: f64,
     simulated: f64,
-    figures: &'a Figures,
+    figures: Cow<'a, Figures>,
     /// When nobody waits for a prediction any more.
     until: Option<Instant>,
 }
@@ -50,10 +60,17 @@ impl<'a> Baseline<'a> {
         let Some(demand) = scene.demand else {
             return Err("the trace lacks what a simulation of this GIL needs".to_owned());
         };
-        let (measure, victims) = (scene.measure(), scene.tids(&scene.victims));
+        let victims = scene.tids(&scene.victims);
+        let done_once = scene.is_batch().then(|| done_once(demand)).flatten();
+        let (measure, figures) = match done_once {
+            Some(figures) => (Measure::Duration, Cow::Owned(figures)),
+            None => (
+                scene.measure(),
+                Cow::Borrowed(demand.reproduced().map_err(|error| error.to_string())?),
+            ),
+        };
         let recorded = value(&demand.recorded, &victims, measure);
-        let figures = demand.reproduced().map_err(|error| error.to_string())?;
-        let simulated = value(figures, &victims, measure);
+        let simulated = value(&figures, &victims, measure);
         if recorded <= 0.0 || simulated <= 0.0 {
             return Err("the simulation of the recording shows no such waits".to_owned());
         }
@@ -87,7 +104,13 @@ impl<'a> Baseline<'a> {
 
     /// The simulation of the recording as it was.
     pub fn figures(&self) -> &Figures {
-        self.figures
+        &self.figures
+    }
+
+    /// Whether it is told how long all the work takes. Then threads are simulated on so many processors
+    /// as there are where they can run side by side.
+    pub fn is_of_duration(&self) -> bool {
+        self.measure == Measure::Duration
     }
 
     /// Simulates a change once.
@@ -115,7 +138,7 @@ impl<'a> Baseline<'a> {
         if self.until.is_some_and(|until| Instant::now() >= until) {
             return Err("the simulation takes too long".to_owned());
         }
-        let rules = Rules { runs: 1, seed, ..rules.clone() };
+        let rules = Rules { runs: 1, seed, once: self.is_of_duration(), ..rules.clone() };
         predict(self.demand, &rules).map_err(|error| error.to_string())
     }
 
@@ -124,7 +147,7 @@ impl<'a> Baseline<'a> {
     /// 1) of that remains.
     pub fn gain(&self, told: &[Prediction], waited_s_per_s: f64, left: f64) -> Gain {
         let scaled = |before: f64, of: fn(&Figures) -> f64| {
-            let simulated = of(self.figures);
+            let simulated = of(&self.figures);
             let factor = if simulated > 0.0 { of(&told[0].figures) / simulated } else { 1.0 };
             [before, before * factor]
         };
@@ -144,7 +167,7 @@ impl<'a> Baseline<'a> {
         let range = range.under_other_rules(match self.measure {
             Measure::WaitAfterBlockingCall => WAKE_UP_US / 1e3,
             Measure::WaitAfterThousandBlockingCalls => WAKE_UP_US,
-            Measure::WaitedPerSecond => 0.0,
+            Measure::WaitedPerSecond | Measure::Duration => 0.0,
         });
         let recorded = &self.demand.recorded;
         let per_s = |figures: &Figures| {
@@ -159,6 +182,7 @@ impl<'a> Baseline<'a> {
                     Unit::Milliseconds
                 }
                 Measure::WaitedPerSecond => Unit::PerSecond,
+                Measure::Duration => Unit::Seconds,
             },
             before: self.recorded,
             after,
@@ -212,6 +236,17 @@ impl<'a> Baseline<'a> {
     }
 }
 
+/// A simulation of the recording in which each thread does its work once; `None` if that tells nothing of
+/// how long it takes, or is off.
+fn done_once(demand: &Demand) -> Option<Figures> {
+    let lasted_s = demand.recorded.duration_s;
+    demand.main_sleeps_s().filter(|(_, asleep_s)| *asleep_s <= SLEEPS * lasted_s)?;
+    let rules = Rules { once: true, runs: 1, ..Rules::from(demand.settings) };
+    let figures = predict(demand, &rules).ok()?.figures;
+    let factor = figures.duration_s / lasted_s;
+    (factor.max(1.0 / factor) <= AS_LONG).then_some(figures)
+}
+
 /// A value of a measure, as a sentence has it.
 pub fn told(measure: Measure, value: f64) -> String {
     use ungil_trace::analysis::words::length;
@@ -220,6 +255,7 @@ pub fn told(measure: Measure, value: f64) -> String {
             length(value / 1e3)
         }
         Measure::WaitedPerSecond => format!("{} per second", length(value)),
+        Measure::Duration => length(value),
     }
 }
 
@@ -229,18 +265,22 @@ fn of_those<'a>(figures: &'a Figures, tids: &[u32]) -> impl Iterator<Item = &'a 
     figures.threads.iter().filter(move |thread| tids.contains(&thread.tid))
 }
 
-/// How many waits the measure is of.
+/// How many waits the measure is of; of a duration, which is no chance of a few waits, as many as can be.
 fn count(figures: &Figures, tids: &[u32], measure: Measure) -> u64 {
+    if measure == Measure::Duration {
+        return u64::MAX;
+    }
     let waits = of_those(figures, tids).map(|thread| match measure {
         Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
             thread.returns.count
         }
-        Measure::WaitedPerSecond => thread.waits.count,
+        Measure::WaitedPerSecond | Measure::Duration => thread.waits.count,
     });
     waits.sum()
 }
 
-/// The measure, of these threads: milliseconds for one or a thousand blocking calls, or seconds for each second.
+/// The measure, of these threads: milliseconds for one or a thousand blocking calls, or seconds for each
+/// second; or seconds, of all threads.
 fn value(figures: &Figures, tids: &[u32], measure: Measure) -> f64 {
     let threads = of_those(figures, tids);
     match measure {
@@ -249,6 +289,7 @@ fn value(figures: &Figures, tids: &[u32], measure: Measure) -> f64 {
         Measure::WaitedPerSecond => {
             threads.map(|thread| thread.waited_s).sum::<f64>() / figures.duration_s.max(1e-9)
         }
+        Measure::Duration => figures.duration_s,
     }
 }
 

@@ -177,7 +177,7 @@ impl<'a> Scene<'a> {
         group.map(|group| group.pattern).filter(|pattern| !pattern.is_empty())
     }
 
-    /// What gains are told in here. Where nearly all calls return at once, what one of them waits on
+    /// What gains are told in here, but for a batch of which it is known how long it takes. Where nearly all calls return at once, what one of them waits on
     /// average sounds like nothing.
     pub fn measure(&self) -> Measure {
         match self.finding.1.evidence {
@@ -198,7 +198,7 @@ impl<'a> Scene<'a> {
                 Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
                     thread.blocking.waited_s
                 }
-                Measure::WaitedPerSecond => thread.waited_s,
+                Measure::WaitedPerSecond | Measure::Duration => thread.waited_s,
             }
         };
         self.victims.iter().map(of).sum()

@@ -1,12 +1,13 @@
 //! What `/proc` tells of a process.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use ungil_core::HOOK_FILE;
 
 /// A process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Its id.
     pub pid: u32,
@@ -52,6 +53,14 @@ impl Process {
         number(&self.folder(), name)
     }
 
+    /// Who traces a thread of it, if anybody does: only one process can at a time.
+    pub fn tracer(self) -> Option<Self> {
+        let threads = self.threads().ok()?.into_iter();
+        let by =
+            threads.filter_map(|it| number(&self.folder().join(format!("task/{it}")), "TracerPid"));
+        by.filter_map(|it| u32::try_from(it).ok()).find(|&it| it != 0).map(|pid| Self { pid })
+    }
+
     /// Whether a signal has stopped it, all of its threads, until SIGCONT comes.
     pub fn is_stopped(self) -> bool {
         let status = fs::read_to_string(self.folder().join("status")).unwrap_or_default();
@@ -70,6 +79,18 @@ impl Process {
     /// Where a file that it has open under this number is found from outside.
     pub fn opened(self, descriptor: u32) -> PathBuf {
         self.folder().join("fd").join(descriptor.to_string())
+    }
+}
+
+/// "process 17 (strace)", or without a name if it has ended.
+impl fmt::Display for Process {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "process {}", self.pid)?;
+        let name = fs::read(self.folder().join("comm")).unwrap_or_default();
+        match String::from_utf8_lossy(name.trim_ascii_end()) {
+            name if name.is_empty() => Ok(()),
+            name => write!(formatter, " ({name})"),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub enum Refusal {
     /// It may not be traced by this one; why not, and what to do.
     Forbidden(String),
     /// Another process traces it.
-    Traced(u64),
+    Traced(Process),
     /// It has not loaded a C library that can load more.
     NoLoader,
     /// None of its images is a Python.
@@ -43,10 +43,9 @@ impl fmt::Display for Refusal {
         match self {
             Self::Gone => formatter.write_str("there is no such process"),
             Self::Forbidden(why) => write!(formatter, "it may not be traced: {why}"),
-            Self::Traced(by) => write!(
-                formatter,
-                "process {by} traces it already (a debugger or strace); only one can at a time"
-            ),
+            Self::Traced(by) => {
+                write!(formatter, "{by} traces it already, and only one process can at a time")
+            }
             Self::NoLoader => formatter
                 .write_str("it is statically linked, so no loader can load the hook into it"),
             Self::NoPython => write!(formatter, "{}", Answer::NoInterpreter),
@@ -85,15 +84,15 @@ pub fn refuse_early(process: Process) -> Result<(), Refusal> {
     if !process.folder().exists() {
         return Err(Refusal::Gone);
     }
-    match process.number("TracerPid") {
-        Some(by) if by != 0 => Err(Refusal::Traced(by)),
-        _ if kills(Call::Trace) => Err(Refusal::Forbidden(
+    match process.tracer() {
+        Some(by) => Err(Refusal::Traced(by)),
+        None if kills(Call::Trace) => Err(Refusal::Forbidden(
             "a seccomp filter kills processes that call ptrace here; start it with standby (ungil \
              run --env \
              --standby)"
                 .to_owned(),
         )),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -102,6 +101,9 @@ pub fn forbidden(process: Process, error: io::Error) -> Refusal {
     let refused = [libc::EPERM, libc::EACCES].map(Some);
     if !refused.contains(&error.raw_os_error()) {
         return lost(process)(error);
+    }
+    if let Some(by) = process.tracer() {
+        return Refusal::Traced(by);
     }
     let owner = process.number("Uid");
     // SAFETY: geteuid has no preconditions.

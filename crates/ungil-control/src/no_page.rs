@@ -77,6 +77,10 @@ pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
             ),
         };
     }
+    let is_library = mappings.iter().any(Mapping::is_libpython);
+    if !is_library && matches!(executable(), Hookable::NotPython { .. }) {
+        return NoPage::Never("it does not run under ungil, and no Python was found in it".into());
+    }
     let pid = process.file_name().unwrap_or_default().display();
     NoPage::Never(format!(
         "it does not run under ungil; give it one with: ungil policy {pid} interactive"
@@ -106,8 +110,13 @@ fn why_not_scheduled(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
         }));
     }
     let started = Started::read(process);
-    if !started.has(b"UNGIL_POLICY") && !started.has(b"UNGIL_SESSION") {
-        return NoPage::Never("ungil is loaded into it, but does not schedule its GIL".into());
+    if !started.has(b"UNGIL_POLICY") {
+        return NoPage::Never(if started.has(b"UNGIL_SESSION") {
+            // As under `ungil check` and pytest.
+            "it is recorded without one; start it with ungil run or ungil trace".into()
+        } else {
+            "ungil is loaded into it, but does not schedule its GIL".into()
+        });
     }
     NoPage::NotYet(if started.has(b"UNGIL_CHILDREN=0") {
         "its parent is scheduled without its children, or it is still starting".into()
@@ -150,8 +159,10 @@ mod tests {
     fn a_program_without_ungil_is_told_from_one_that_is_just_starting() {
         let other = [mapping("1-2 r-xp 0 fe:01 5 /lib/libc.so.6")];
         let answer = never(why(Path::new(SELF), &other));
+        assert_eq!(answer, "it does not run under ungil, and no Python was found in it");
+        let python = [mapping("1-2 r-xp 0 fe:01 5 /usr/lib/libpython3.11.so.1.0")];
         let said = "it does not run under ungil; give it one with: ungil policy self interactive";
-        assert_eq!(answer, said);
+        assert_eq!(never(why(Path::new(SELF), &python)), said);
         let blank = why(Path::new("/proc/self/no-such-folder"), &other);
         assert!(matches!(blank, NoPage::NotYet(_)), "{blank:?}");
     }

@@ -126,6 +126,8 @@ impl Demand {
     pub fn answer(&self, rules: &Rules) -> Result<Answer<'_>, Unpredictable> {
         let Prediction { figures, ranges } = predict(self, rules)?;
         let reproduced = self.reproduced()?;
+        let mut notes = self.notes(rules, reproduced);
+        notes.extend(self.sleeps_on(rules, figures.duration_s));
         Ok(Answer {
             schema: SCHEMA,
             pid: self.pid,
@@ -137,7 +139,22 @@ impl Demand {
             reproduced,
             predicted: figures,
             ranges,
-            notes: self.notes(rules, reproduced),
+            notes,
+        })
+    }
+
+    /// A note if how long a batch lasts, such as `duration_s`, hangs on sleeps of its main thread that
+    /// stay as they were.
+    fn sleeps_on(&self, rules: &Rules, duration_s: f64) -> Option<String> {
+        let (main, asleep_s) = self.main_sleeps_s()?;
+        let hangs = rules.once && !rules.without.contains(&main) && asleep_s > duration_s / 2.0;
+        hangs.then(|| {
+            format!(
+                "{} sleeps for {}, and no lock of another thread ends that: it polls, or waits for an \
+                 event loop, input or output; the prediction keeps these sleeps as they were",
+                self.threads[main].name,
+                words::length(asleep_s),
+            )
         })
     }
 
@@ -146,6 +163,7 @@ impl Demand {
         let changed = |(index, change): &(usize, Change)| {
             let (work, times) = match *change {
                 Change::Work(factor) => (factor, 1),
+                Change::OffGil(part) => (1.0 - part, 1),
                 Change::Times(count) => (1.0, count),
             };
             Some(Changed { thread: name(index)?, work, times })

@@ -40,6 +40,9 @@ pub enum Gil {
 pub enum Change {
     /// Each of its uses of the GIL takes so many times as long.
     Work(f64),
+    /// This part (of 1) of each of its uses of the GIL is done without it: in another process, or by
+    /// code that lets go.
+    OffGil(f64),
     /// There are so many of it, each with all of its work.
     Times(usize),
 }

@@ -18,8 +18,8 @@ pub enum Refusal {
     #[error("it is running, and ungil must not stop it")]
     NotWaiting,
     /// Another process traces it.
-    #[error("process {0} traces it already (a debugger or strace)")]
-    Traced(u64),
+    #[error("{0} traces it already")]
+    Traced(Process),
     /// The kernel does not tell whether it waits in a system call, which a stop could end. Final.
     #[error("this kernel does not tell whether a thread waits (/proc/PID/syscall)")]
     Untold,
@@ -41,9 +41,9 @@ impl Refusal {
     pub(crate) fn of_stop(process: Process, error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ESRCH) => Self::Gone,
-            Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => match process.number("TracerPid") {
-                Some(by) if by != 0 => Self::Traced(by),
-                _ => Self::Forbidden(why_forbidden().to_owned()),
+            Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => match process.tracer() {
+                Some(by) => Self::Traced(by),
+                None => Self::Forbidden(why_forbidden().to_owned()),
             },
             _ => Self::Unreadable(error.to_string()),
         }

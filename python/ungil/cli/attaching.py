@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from ungil._native import look_at_recorded
 from ungil.cli import proc
 from ungil.errors import UsageError
 from ungil.formatting import duration, reason
+
+# Another ungil attaches in less than that, or has given up.
+PATIENCE_S = 12.0
+PAUSE_S = 0.005
 
 
 def way_in(stopped_s: float | None) -> str:
@@ -13,6 +23,39 @@ def way_in(stopped_s: float | None) -> str:
     if stopped_s is None:
         return "through its control page"
     return f"by ptrace: it stopped one of its threads for {duration(stopped_s)}"
+
+
+@contextmanager
+def in_turn(pid: int) -> Generator[None]:
+    """Attach to process `pid` inside, after whoever else is about to.
+
+    The kernel lets one process trace another, and who looked whether somebody records it has to
+    know that nobody has begun since. The lock is on the folder in /proc, so nothing of it stays.
+    """
+    try:
+        folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        # Who attaches finds out why, and says it.
+        yield
+        return
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not _is_locked(folder) and time.monotonic() < deadline:
+            time.sleep(PAUSE_S)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _is_locked(folder: int) -> bool:
+    """Whether this process has the lock now; also where there are no such locks."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def refuse_if_recorded(pid: int, who: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
@@ -18,7 +19,7 @@ from ungil._native import (
     set_process_policy,
 )
 from ungil.cli import proc
-from ungil.cli.attaching import way_in
+from ungil.cli.attaching import in_turn, way_in
 from ungil.cli.command import Command, process_number
 from ungil.cli.completing import policies, processes
 from ungil.cli.scheduling import known_policy, milliseconds
@@ -42,10 +43,10 @@ Answer = TypeVar("Answer")
 
 
 class Settings(TypedDict):
-    """A policy and its quantum."""
+    """A policy and its quantum; stock has none."""
 
     policy: str
-    quantum_ms: float
+    quantum_ms: float | None
 
 
 class ScheduledProcess(Settings):
@@ -127,7 +128,8 @@ def shown_or_changed(pid: int, name: str | None, quantum_ns: int | None) -> Sche
             except WithoutPolicy:
                 if name is None:
                     raise
-            return ("stock", 0), attach_policy(pid, name, quantum_ns)
+            with in_turn(pid):
+                return ("stock", 0), attach_policy(pid, name, quantum_ns)
 
         was, stopped_s = answer(pid, change)
         before = _settings(was)
@@ -166,9 +168,10 @@ def _refusal(pid: int, error: OSError | RuntimeError) -> UsageError:
     if isinstance(error, FileNotFoundError | ProcessLookupError):
         return UsageError(f"there is no process {pid}")
     if isinstance(error, PermissionError):
-        return UsageError(
-            f"process {pid} cannot be inspected: permission denied; try as its user or as root"
-        )
+        advice = "try as its user or as root"
+        if os.geteuid() == 0:
+            advice = "give this container CAP_SYS_PTRACE (docker run --cap-add SYS_PTRACE)"
+        return UsageError(f"process {pid} cannot be inspected: permission denied; {advice}")
     why = reason(error) if isinstance(error, OSError) else str(error)
     return UsageError(f"process {pid} has no policy: {why}")
 
@@ -211,7 +214,7 @@ def _way_in(process: ScheduledProcess) -> str:
 
 def _settings(settings: tuple[str, int]) -> Settings:
     policy, quantum_ns = settings
-    return {"policy": policy, "quantum_ms": quantum_ns / 1e6}
+    return {"policy": policy, "quantum_ms": None if policy == "stock" else quantum_ns / 1e6}
 
 
 def _words(settings: Settings | ScheduledProcess) -> str:

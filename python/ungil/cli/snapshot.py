@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ungil._native import ask_for_snapshot
+from ungil.cli import proc
 from ungil.cli.command import Command, process_number
 from ungil.cli.completing import files, processes
 from ungil.cli.overwriting import no_stream
@@ -44,6 +45,8 @@ def command(pid: int, output: str | None, as_json: bool) -> int:
     try:
         text = ask_for_snapshot(pid, path)
     except LookupError as error:
+        if proc.is_mounted() and proc.process(pid) is None:
+            raise UsageError(f"there is no process {pid}") from None
         raise UsageError(str(error)) from None
     except OSError as error:
         return fail(str(error), 1)

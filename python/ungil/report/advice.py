@@ -112,7 +112,7 @@ def _with_range(advice: Advice) -> str:
     if advice["gain"] is None or advice["gain"]["high"] <= 0:
         return ""
     # Nor is there a sentence with what the range is of.
-    if advice["kind"] == "free-threaded":
+    if advice["kind"] == "free-threaded" and advice["gain"]["measure"] != "duration":
         return ""
     return f" ({_range(advice['gain'])})"
 

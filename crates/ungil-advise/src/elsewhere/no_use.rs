@@ -23,7 +23,7 @@ pub fn say(report: &Report, scene: &Scene) -> Advice {
         None => (
             format!("nothing that was tried helps: {}", scene.finding.1.text),
             Sure::Medium,
-            "every change was simulated, and none saves a tenth of the waits for sure",
+            "every change was simulated, and none is sure to save a tenth",
         ),
     };
     let evidence = [

@@ -14,6 +14,10 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
     let culprits = &scene.culprits;
     culprits.first()?;
+    // All of a batch is done no sooner for it.
+    if ward.is_of_duration() {
+        return None;
+    }
     let held = movable(culprits.iter().map(|&place| &scene.thread(place).held_in[..]))?;
     let function = held.function;
     if !function.is_importing() {

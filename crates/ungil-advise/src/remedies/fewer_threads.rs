@@ -21,6 +21,10 @@ const SHARES: f64 = 0.05;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let scene = &ward.scene;
+    // All of a batch is done no sooner by fewer threads.
+    if ward.is_of_duration() {
+        return None;
+    }
     let busy_s = scene.busy_s();
     let held_s = |group: &Group| group.threads.iter().map(|(_, it)| held_s(it)).sum::<f64>();
     let all = groups(&scene.gil.threads).into_iter().map(that_work);

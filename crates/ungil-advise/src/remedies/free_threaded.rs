@@ -1,7 +1,7 @@
 //! A free-threaded build of Python.
 
-use super::Ward;
 use super::fewer_collections::are_what_to_end;
+use super::{Ward, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{only_takes_lock, short};
 use crate::supply::{left_by_others, usable};
@@ -24,6 +24,8 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         assumed_processors(ward)
     );
     let (gain, confidence) = ward.predicted_side_by_side(|_| Rules::of(Gil::Free), &rests_on);
+    // Where it is told what threads wait, that is none.
+    let becomes = if ward.is_of_duration() { becomes(gain.as_ref()) } else { String::new() };
     let threads = scene.gil.threads.iter().enumerate();
     let locks = threads.flat_map(|(place, thread)| {
         let places = thread.off_gil.iter().enumerate();
@@ -65,7 +67,7 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
         cause: None,
         text: format!(
             "run it on a free-threaded Python ({PYTHON}){}, where no thread waits for a \
-             GIL{contends}",
+             GIL{contends}{becomes}",
             scene.of_which(ward.report)
         ),
         subject: scene.subject(&scene.culprits),
@@ -91,7 +93,7 @@ fn is_users_lock(off: &OffGil) -> bool {
 /// What a prediction without a GIL takes for granted of processors.
 fn assumed_processors(ward: &Ward) -> String {
     let scene = &ward.scene;
-    if let Some(usable) = usable(scene.process).filter(|_| scene.only_computes()) {
+    if let Some(usable) = usable(scene.process).filter(|_| knows_processors(ward)) {
         let usable = words::processors(usable);
         return format!("it assumes that its threads have the {usable} that the program may use");
     }
@@ -105,10 +107,15 @@ fn assumed_processors(ward: &Ward) -> String {
     }
 }
 
+/// Whether the prediction has only so many processors as there are.
+fn knows_processors(ward: &Ward) -> bool {
+    ward.is_of_duration() || ward.scene.only_computes()
+}
+
 /// How many processors the program may use, if its other processes leave fewer than threads wanted
 /// to run, and the prediction leaves that out.
 pub(super) fn leaves_out_processors(ward: &Ward) -> Option<f64> {
     let scene = &ward.scene;
-    let left = left_by_others(ward.report, scene.process).filter(|_| !scene.only_computes());
+    let left = left_by_others(ward.report, scene.process).filter(|_| !knows_processors(ward));
     left.filter(|&left| left < scene.gil.wanting_busy_mean).and_then(|_| usable(scene.process))
 }

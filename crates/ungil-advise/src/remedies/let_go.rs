@@ -29,7 +29,7 @@ fn of(ward: &Ward, finding: &Finding) -> Option<Advice> {
     };
     let kept = scene.kept_share(&culprits, *unanswered_s);
     let tids = scene.tids(&culprits);
-    let (gain, confidence) = ward.predicted_with_less_work(&tids, kept, assumes);
+    let (gain, confidence) = ward.predicted_without_gil(&tids, kept, assumes);
     let becomes = becomes(gain.as_ref());
     let called =
         frame.as_deref().map_or_else(String::new, |it| format!(" called at {}", short(it)));

@@ -15,6 +15,7 @@ mod blame;
 use crate::advice::{Advice, Advised, Confidence, Gain, Kind, Sure};
 use crate::predicted::Baseline;
 use crate::scene::{Scene, scenes};
+use crate::supply::left_by_others;
 use fewer_collections::are_much_work;
 use free_threaded::leaves_out_processors;
 use rayon::prelude::*;
@@ -169,7 +170,34 @@ impl<'a> Ward<'a> {
         rules: impl FnOnce(&Baseline<'a>) -> Rules,
         rests_on: &str,
     ) -> (Option<Gain>, Confidence) {
-        self.told(None, rules, Some(rests_on), self.scene.left_for_processors(self.report))
+        if !self.is_of_duration() {
+            let left = self.scene.left_for_processors(self.report);
+            return self.told(None, rules, Some(rests_on), left);
+        }
+        let cores = left_by_others(self.report, self.scene.process).map(whole);
+        self.told(None, |baseline| Rules { cores, ..rules(baseline) }, Some(rests_on), 0.0)
+    }
+
+    /// The same, if these threads did such a part (of 1) of what they do with the GIL without it.
+    fn predicted_without_gil(
+        &self,
+        tids: &[u32],
+        part: f64,
+        rests_on: &str,
+    ) -> (Option<Gain>, Confidence) {
+        if !self.is_of_duration() {
+            return self.predicted_with_less_work(tids, part, rests_on);
+        }
+        let rules = |baseline: &Baseline| Rules {
+            changes: all_to(baseline.sources(tids), Change::OffGil(part)),
+            ..baseline.as_recorded()
+        };
+        self.predicted_side_by_side(rules, rests_on)
+    }
+
+    /// Whether gains are told in how long all the work takes.
+    fn is_of_duration(&self) -> bool {
+        self.baseline.as_ref().is_ok_and(Baseline::is_of_duration)
     }
 
     /// The same, if these threads used the GIL for such a part (of 1) less.
@@ -179,10 +207,9 @@ impl<'a> Ward<'a> {
         part: f64,
         rests_on: &str,
     ) -> (Option<Gain>, Confidence) {
-        let rules = |baseline: &Baseline| {
-            let sources = baseline.sources(tids).into_iter();
-            let changes = sources.map(|source| (source, Change::Work(1.0 - part))).collect();
-            Rules { changes, ..baseline.as_recorded() }
+        let rules = |baseline: &Baseline| Rules {
+            changes: all_to(baseline.sources(tids), Change::Work(1.0 - part)),
+            ..baseline.as_recorded()
         };
         self.predicted(rules, Some(rests_on))
     }
@@ -221,7 +248,20 @@ impl<'a> Ward<'a> {
     }
 }
 
-/// `: 5.13 ms becomes 0.2 ms`, the end of a sentence about a gain.
+/// These threads, each changed so.
+fn all_to(sources: Vec<usize>, change: Change) -> Vec<(usize, Change)> {
+    sources.into_iter().map(|source| (source, change)).collect()
+}
+
+/// How many processors that is as a number of them, at least one.
+fn whole(processors: f64) -> usize {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is 1 at least")]
+    let whole = processors.round().max(1.0) as usize;
+    whole
+}
+
+/// `: the wait after a blocking call is predicted to be 0.2 ms instead of 5.13 ms`, the end of a
+/// sentence about a gain.
 fn becomes(gain: Option<&Gain>) -> String {
     use crate::advice::Measure;
     let Some(gain) = gain else { return String::new() };
@@ -231,9 +271,11 @@ fn becomes(gain: Option<&Gain>) -> String {
             "the sum of the waits after 1,000 blocking calls"
         }
         Measure::WaitedPerSecond => "the time that threads wait",
+        Measure::Duration => "all the recorded work",
     };
+    let is = if gain.measure == Measure::Duration { "take" } else { "be" };
     let told = |value| crate::predicted::told(gain.measure, value);
-    format!(": {what} is predicted to be {} instead of {}", told(gain.after), told(gain.before))
+    format!(": {what} is predicted to {is} {} instead of {}", told(gain.after), told(gain.before))
 }
 
 #[cfg(test)]

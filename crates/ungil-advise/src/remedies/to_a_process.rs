@@ -1,7 +1,7 @@
 //! The function for which others wait, in a process of its own.
 
 use super::fewer_collections::are_what_to_end;
-use super::{Ward, becomes};
+use super::{Ward, all_to, becomes};
 use crate::advice::{Action, Advice, Evidence, Kind, Unit};
 use crate::functions::{callable, short};
 use crate::loops::{InProcess, Library, Work};
@@ -9,7 +9,7 @@ use crate::scene::Scene;
 use crate::servers::more_processes;
 use crate::supply;
 use crate::workers::runs_wrapped_tasks;
-use ungil_simulate::Change;
+use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::{Held, movable, words};
 
 /// A thread that spends this part (of 1) of what others wait for in the function is gone with it.
@@ -55,6 +55,13 @@ pub(super) fn find(ward: &Ward) -> Option<Advice> {
     let (gain, confidence) = ward.predicted_side_by_side(
         |baseline| {
             let mut rules = baseline.as_recorded();
+            if baseline.is_of_duration() {
+                let moved = callers.iter().flat_map(|&(place, in_it)| {
+                    let sources = baseline.sources(&scene.tids(&[place]));
+                    all_to(sources, Change::OffGil(in_it))
+                });
+                return Rules { changes: moved.collect(), ..rules };
+            }
             for &(place, in_it) in &callers {
                 let sources = baseline.sources(&scene.tids(&[place]));
                 // A thread that waits for the others, and does something else, too, stays with that.

@@ -3,7 +3,7 @@
 use super::native_holds::scheduled;
 use super::pools::WORKER;
 use super::story::{MS, Story, Told, texts};
-use crate::{Cause, Kind};
+use crate::{Cause, Kind, Measure, Unit};
 
 const RESULT: [&str; 3] =
     ["wait ~threading.py", "Future.result ~concurrent/futures/_base.py", "main app.py"];
@@ -60,4 +60,75 @@ fn no_schedule_brings_the_last_result_of_a_batch_sooner_that_fills_the_gil() {
     let told = pool_of_two(200, 1, ("futex", ""), &RESULT);
     assert_eq!((scheduled(&told), told.kinds()[0]), (0, Kind::ToAProcess), "{:?}", texts(&told));
     assert!(scheduled(&pool_of_two(200, 1, ("epoll_wait", "epoll"), &REQUEST)) > 0);
+}
+
+/// Two threads of a pool take turns to compute, the second one up to its end 50 ms later, while the main
+/// thread waits for each. `known`: the trace tells who ended those waits.
+fn pool_in_turns(known: bool) -> Told {
+    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+    story.may_use(2, None);
+    let stack = ["work app.py", "run ~concurrent/futures/thread.py", WORKER];
+    story.acquire(0, 0);
+    story.release(MS, 0);
+    story.acquire(2 * MS, 2);
+    story.wait(3 * MS, 1);
+    for turn in 1..=200u64 {
+        let (at_ns, [before, next]) = (turn * 10 * MS, if turn % 2 == 1 { [2, 1] } else { [1, 2] });
+        story.held(at_ns - 2 * MS, before, &stack);
+        story.ask(at_ns - MS, next);
+        story.forced(at_ns, before);
+        story.wait(at_ns + 5_000, before);
+        story.acquire(at_ns + 10_000, next);
+    }
+    let (first_ns, last_ns) = (2_010 * MS, 2_060 * MS);
+    story.off(first_ns / 2, 0, ("futex", ""), &RESULT);
+    story.release(first_ns, 2);
+    story.acquire(first_ns + 10_000, 1);
+    if known {
+        story.slept_for_lock((2 * MS, first_ns + 5_000), 0, 2);
+        story.slept_for_lock((first_ns + 70_000, last_ns + 5_000), 0, 1);
+    }
+    story.wait(first_ns + 20_000, 0);
+    story.ask(first_ns + 5 * MS, 0);
+    story.forced(first_ns + 5 * MS + 10_000, 1);
+    story.acquire(first_ns + 5 * MS + 20_000, 0);
+    story.release(first_ns + 5 * MS + 60_000, 0);
+    story.acquire(first_ns + 5 * MS + 70_000, 1);
+    story.release(last_ns, 1);
+    story.acquire(last_ns + 50_000, 0);
+    story.release(last_ns + 90_000, 0);
+    for idle in [1, 2] {
+        let since_ns = if idle == 1 { last_ns } else { first_ns };
+        story.off(since_ns + MS, idle, ("futex", ""), &[WORKER]);
+        story.acquire(last_ns + u64::from(idle) * MS, idle);
+        story.release(last_ns + u64::from(idle) * MS + 10_000, idle);
+    }
+    story.end(last_ns + 4 * MS)
+}
+
+#[test]
+fn of_a_batch_it_is_told_when_all_of_it_is_done() {
+    let told = pool_in_turns(true);
+    let advice = told.of(Kind::ToAProcess).expect("a process for what computes");
+    let gain = advice.gain.as_ref().expect("a prediction");
+    assert_eq!((gain.measure, gain.unit), (Measure::Duration, Unit::Seconds));
+    assert!((gain.before - 2.062).abs() < 0.01, "{gain:?}");
+    // There are two processors.
+    assert!((0.9..1.2).contains(&gain.after), "{gain:?}");
+    assert!(
+        advice.text.contains(": all the recorded work is predicted to take "),
+        "{}",
+        advice.text
+    );
+    assert!(advice.text.ends_with(" instead of 2.06 s"), "{}", advice.text);
+    let free = told.of(Kind::FreeThreaded).and_then(|it| it.gain.as_ref()).unwrap();
+    assert!((0.9..1.2).contains(&free.after), "{free:?}");
+    assert!(told.of(Kind::FewerThreads).is_none(), "{:?}", texts(&told));
+}
+
+#[test]
+fn where_nobody_knows_what_the_main_thread_of_a_batch_waits_for_it_is_told_what_threads_wait() {
+    let told = pool_in_turns(false);
+    let gain = told.of(Kind::ToAProcess).and_then(|it| it.gain.as_ref()).unwrap();
+    assert_eq!(gain.measure, Measure::WaitedPerSecond);
 }

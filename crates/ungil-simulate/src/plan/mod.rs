@@ -56,6 +56,8 @@ pub(crate) struct Planned {
     /// What it does again and again.
     again: Option<Again>,
     work: f64,
+    /// Which part (of 1) of that it does without the GIL.
+    off_gil: f64,
     away_runs_ns: u64,
     /// Whether the kernel runs the holder as it was recorded.
     as_recorded: bool,
@@ -74,13 +76,16 @@ pub(crate) struct Planned {
 /// One use of the GIL in a simulation, and the time away from it that follows.
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
+    /// So much of it the thread does first, without the GIL. What it wakes others with comes after that.
+    pub(crate) off_gil_ns: u64,
+    /// Then it has the GIL for so long.
     pub(crate) wall_ns: u64,
-    /// The part of it in which the thread runs.
+    /// The part of that in which the thread runs.
     pub(crate) runs_ns: u64,
-    /// The parts of it, from and to, in which the thread does not let go whoever asks: one behind
+    /// The parts of that, from and to, in which the thread does not let go whoever asks: one behind
     /// the other.
     pub(crate) unanswered_ns: Vec<[u64; 2]>,
-    /// When in it the thread wakes others, and how far it is then.
+    /// When in that the thread wakes others, and how far it is then.
     pub(crate) posts: Vec<(u64, Progress)>,
     /// How far it is at its end.
     pub(crate) end: Progress,
@@ -179,10 +184,11 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
     for source in there {
         let thread = &demand.threads[source];
         let changes = rules.changes.iter().filter(|(of, _)| *of == source).map(|(_, it)| it);
-        let (mut work, mut times) = (1.0, 1);
+        let (mut work, mut off_gil, mut times) = (1.0, 0.0, 1);
         for change in changes {
             match *change {
                 Change::Work(factor) => work *= factor.max(0.0),
+                Change::OffGil(part) => off_gil = part.clamp(0.0, 1.0),
                 Change::Times(count) => times *= count,
             }
         }
@@ -219,6 +225,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
                 first,
                 again: again.clone(),
                 work,
+                off_gil,
                 away_runs_ns: thread.away_runs_ns(),
                 as_recorded: rules.cores.is_none(),
                 is_slowed: rules.gil != Gil::Free,
@@ -370,8 +377,11 @@ impl Planned {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
         // More work does not mean more of what it comes back to.
         let cold_ns = if self.is_slowed { scaled(burst.cold_ns, self.work.min(1.0)) } else { 0 };
-        let runs_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
-        let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
+        let all_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
+        let off_gil_ns = scaled(all_ns, self.off_gil).min(all_ns);
+        let runs_ns = all_ns - off_gil_ns;
+        let held_work = self.work * (1.0 - self.off_gil);
+        let not_run_ns = if self.as_recorded { scaled(not_run_ns, held_work) } else { 0 };
         let away_ns = if self.is_empty_after(place) { 0 } else { burst.away_ns };
         let mut away_runs_ns = away_ns.min(self.away_runs_ns);
         if away_ns - away_runs_ns < self.least_sleep_ns() {
@@ -383,6 +393,7 @@ impl Planned {
         let unanswered = self.unanswered[first..].iter();
         let unanswered = unanswered.take_while(|it| it.burst as usize == place.burst);
         Use {
+            off_gil_ns,
             wall_ns,
             runs_ns,
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),

@@ -4,6 +4,7 @@ use super::{MS, US, burst, demand, thread};
 use crate::demand::{Progress, Thread, Wake};
 use crate::rules::{Change, Gil, Rules};
 use crate::{Demand, predict};
+use ungil_core::schedule::{Policy, Settings};
 
 const WORK_NS: u64 = 100 * MS;
 
@@ -91,4 +92,36 @@ fn a_sleep_that_the_end_of_the_program_ends_takes_no_time() {
 fn who_waits_for_a_thread_that_is_left_out_sleeps_as_long_as_it_did() {
     let lasts = lasts_ms(&collected(Progress::END), Rules { without: vec![1, 2], ..free() });
     assert!(is_about(lasts, 202.0), "{lasts}");
+}
+
+#[test]
+fn a_note_says_so_where_a_batch_hangs_on_sleeps_that_no_thread_is_known_to_have_ended() {
+    let notes = |demand: &Demand| {
+        let rules = Rules { once: true, runs: 1, ..free() };
+        demand.answer(&rules).unwrap().notes
+    };
+    let says = |demand: &Demand| notes(demand).iter().any(|it| it.contains("sleeps for 199 ms"));
+    let mut demand = collected(Progress::END);
+    demand.threads[0].main = true;
+    assert!(!says(&demand), "it waits for threads");
+    demand.threads[0].wakes = [].into();
+    assert!(says(&demand), "{:?}", notes(&demand));
+    demand.threads[0].away_ran = 1.0;
+    assert!(!says(&demand), "it computes");
+}
+
+#[test]
+fn work_without_the_gil_is_done_side_by_side_before_its_results_are_there() {
+    let changes = vec![(1, Change::OffGil(1.0)), (2, Change::OffGil(0.5))];
+    let moved = |cores| Rules {
+        changes: changes.clone(),
+        cores: Some(cores),
+        ..Rules::from(Settings::from(Policy::Stock))
+    };
+    for at in [Progress::END, 30 * MS] {
+        let lasts = lasts_ms(&collected(at), moved(4));
+        assert!(is_about(lasts, 103.0), "{lasts}");
+    }
+    let lasts = lasts_ms(&collected(Progress::END), moved(1));
+    assert!(is_about(lasts, 203.0), "{lasts}");
 }

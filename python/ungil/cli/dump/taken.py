@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ungil._native import Stacks, look_at_recorded, process_policy
-from ungil.cli.attaching import refusal
+from ungil.cli.attaching import in_turn, refusal
 from ungil.cli.live.attached import Attached
 from ungil.cli.live.moment import Moment, moment
 from ungil.cli.proc import process
@@ -51,19 +51,17 @@ def dumps(pids: Iterable[int]) -> list[Dump]:
             if known is None:
                 if pid == pids[0]:
                     raise refusal(pid, ProcessLookupError())
-            elif (recorded := look_at_recorded(pid)) is not None:
-                done[pid] = _of_recorded(pid, json.loads(recorded))
-            elif known.threads == 1:
-                done[pid] = _from_outside(
-                    pid, ("it has one thread, so no other thread can wait for the GIL",)
-                )
+                continue
+            try:
+                dump = _at_once(live, pid, known.threads)
+            except UsageError as why:
+                if pid == pids[0] or process(pid) is not None:
+                    done[pid] = _without_account(pid, why)
+                continue
+            if dump is None:
+                attached.append(pid)
             else:
-                try:
-                    live.attach(pid)
-                    attached.append(pid)
-                except UsageError as why:
-                    if pid == pids[0] or process(pid) is not None:
-                        done[pid] = _without_account(pid, why)
+                done[pid] = dump
         if attached:
             # Finding an interpreter takes some of that time.
             in_line = any(_has_line(it) for it in attached)
@@ -74,6 +72,21 @@ def dumps(pids: Iterable[int]) -> list[Dump]:
             for pid in attached:
                 done[pid] = _of_attached(live, pid)
     return [done[pid] for pid in pids if pid in done]
+
+
+def _at_once(live: Attached, pid: int, threads: int) -> Dump | None:
+    """What can be told of a process without a wait; `None` if `live` has attached to it for that.
+
+    UsageError says why it cannot.
+    """
+    with in_turn(pid):
+        recorded = look_at_recorded(pid)
+        if recorded is None and threads > 1:
+            live.attach(pid)
+            return None
+    if recorded is not None:
+        return _of_recorded(pid, json.loads(recorded))
+    return _from_outside(pid, ("it has one thread, so no other thread can wait for the GIL",))
 
 
 def _has_line(pid: int) -> bool:

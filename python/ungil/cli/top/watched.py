@@ -13,7 +13,7 @@ from ungil._native import (
     process_policy,
     set_process_policy,
 )
-from ungil.cli.attaching import refusal, refuse_if_recorded
+from ungil.cli.attaching import in_turn, refusal, refuse_if_recorded
 from ungil.cli.live.attached import Attached
 from ungil.cli.proc import cpu_seconds, family, process
 from ungil.cli.top.figures import Figures, figures
@@ -28,7 +28,6 @@ class Watched:
 
     def __init__(self, pid: int, *, children: bool = False) -> None:
         """Attach. UsageError says why that cannot be."""
-        refuse_if_recorded(pid, "ungil top")
         self.pid = pid
         self._attached = Attached(follow_children=children)
         self._pids: list[int] = [pid]
@@ -39,10 +38,12 @@ class Watched:
         # What each process obeyed before; None is nothing at all.
         self._before: dict[int, tuple[str, int] | None] = {}
         try:
-            self._attached.attach(pid)
+            with in_turn(pid):
+                refuse_if_recorded(pid, "ungil top")
+                self._attached.attach(pid)
             for child in list(family(pid))[1:] if children else []:
                 # One that is no Python, or has ended, is none to look at.
-                with suppress(UsageError):
+                with suppress(UsageError), in_turn(child):
                     if look_at_recorded(child) is None:
                         self._attached.attach(child)
         except BaseException:
@@ -92,7 +93,8 @@ class Watched:
                 before = _obeyed(pid)
                 try:
                     if before is None:
-                        attach_policy(pid, policy)
+                        with in_turn(pid):
+                            attach_policy(pid, policy)
                     else:
                         set_process_policy(pid, policy, 0)
                 except (OSError, RuntimeError) as error:

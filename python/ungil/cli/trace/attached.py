@@ -12,7 +12,7 @@ from types import FrameType
 
 from ungil._native import Recorder
 from ungil.cli import proc
-from ungil.cli.attaching import refusal, refuse_if_recorded, way_in
+from ungil.cli.attaching import in_turn, refusal, refuse_if_recorded, way_in
 from ungil.cli.streams import say
 
 ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -39,11 +39,12 @@ def name_of(pid: int) -> str:
 
 def attach(recorder: Recorder, pid: int) -> str:
     """Have process `pid` join the recording; how. UsageError with a sentence if it cannot."""
-    refuse_if_recorded(pid, "ungil trace --pid")
-    try:
-        return way_in(recorder.attach(pid))
-    except (OSError, RuntimeError) as error:
-        raise refusal(pid, error, "recorded") from error
+    with in_turn(pid):
+        refuse_if_recorded(pid, "ungil trace --pid")
+        try:
+            return way_in(recorder.attach(pid))
+        except (OSError, RuntimeError) as error:
+            raise refusal(pid, error, "recorded") from error
 
 
 def await_end(pid: int, for_ns: int | None, told: int) -> None:

@@ -98,6 +98,7 @@ impl<'a> Here<'a> {
     }
 
     fn use_gil(&self, next: &Use) {
+        self.compute(next.off_gil_ns);
         self.take_gil();
         self.world.began(self.number);
         self.compute_with_gil(next);
