@@ -30,6 +30,10 @@ const RESULTS: [(&str, &str); 5] = [
     ("multiprocessing/pool.py", "wait"),
     ("multiprocessing/pool.py", "next"),
 ];
+/// What the threads of a `ThreadPoolExecutor` are called, unless it is told otherwise.
+const NAMED: &str = "ThreadPoolExecutor-";
+/// Who starts a thread waits until it runs, and who joins it until it ends.
+const AT_BOTH_ENDS: u64 = 2;
 /// A thread that waits for results for this part (of 1) of the time in which it does not wait for the GIL
 /// does little else.
 const COLLECTS: f64 = 0.5;
@@ -64,15 +68,16 @@ impl Scene<'_> {
     /// the main thread that collects their results: then nobody is late for anything, and all that
     /// counts is when the last result is there.
     pub fn is_batch(&self) -> bool {
-        let has_loop = self.gil.threads.iter().any(|it| it.event_loop.is_some());
-        if has_loop || !self.gil.threads.iter().any(|it| self.collects(it)) {
+        if self.gil.threads.iter().any(|it| it.event_loop.is_some()) {
             return false;
         }
         let groups = groups(&self.gil.threads).into_iter().map(|it| it.threads);
         let pools = groups.filter(|it| it.iter().any(|(_, thread)| is_collected(thread)));
         let of_pools: HashSet<usize> = pools.flatten().map(|(place, _)| place).collect();
+        let collects = |thread: &ThreadReport| self.collects(thread, &of_pools);
         let mut of_scene = self.victims.iter().chain(&self.culprits);
-        of_scene.all(|place| of_pools.contains(place) || self.collects(self.thread(*place)))
+        self.gil.threads.iter().any(collects)
+            && of_scene.all(|place| of_pools.contains(place) || collects(self.thread(*place)))
     }
 
     /// Whether that is so, and threads had the GIL for nearly all of the time: who has it next does not
@@ -81,18 +86,36 @@ impl Scene<'_> {
         self.held_share() >= HELD && self.is_batch()
     }
 
-    /// Whether the main thread mostly waits for the results of a pool, unless it waits for the GIL.
-    fn collects(&self, thread: &ThreadReport) -> bool {
-        let waits = thread.off_gil.iter().filter(|off| waits_for_result(off));
-        let waits_s: f64 = waits.map(|off| off.total_s).sum();
+    /// Whether the main thread mostly waits for the results of these pools, unless it waits for the GIL.
+    fn collects(&self, thread: &ThreadReport, of_pools: &HashSet<usize>) -> bool {
+        let waits_s = self.looked_for_results_s(thread).max(self.woken_by_s(thread, of_pools));
         thread.main && waits_s > 0.0 && waits_s >= COLLECTS * (self.busy_s() - thread.waited_s)
+    }
+
+    /// How long a thread waited for results, as far as looks at it tell.
+    fn looked_for_results_s(&self, thread: &ThreadReport) -> f64 {
+        thread.off_gil.iter().filter(|off| waits_for_result(off)).map(|off| off.total_s).sum()
+    }
+
+    /// How long a thread slept until one of these ended that, if they did so again and again: to begin
+    /// and to end they also do.
+    fn woken_by_s(&self, thread: &ThreadReport, places: &HashSet<usize>) -> f64 {
+        let tids: HashSet<u32> = places.iter().map(|place| self.thread(*place).tid).collect();
+        let rows = self.process.lock_waits.iter().filter(|row| row.tid == thread.tid);
+        let wakers = rows.flat_map(|row| &row.wakers);
+        let wakers = wakers.filter(|it| it.tid.is_some_and(|tid| tids.contains(&tid)));
+        let (count, waited_s) =
+            wakers.fold((0, 0.0), |(count, sum_s), it| (count + it.count, sum_s + it.waited_s));
+        if count > AT_BOTH_ENDS * tids.len() as u64 { waited_s } else { 0.0 }
     }
 }
 
-/// Whether a thread runs the loop of a pool that a program may collect results of.
+/// Whether a thread runs the loop of a pool that a program may collect results of. One that never waits
+/// for work is known by its name, if the pool has none of its own.
 fn is_collected(thread: &ThreadReport) -> bool {
     let mut loops = thread.off_gil.iter().filter_map(loop_of);
-    is_worker(thread) && loops.any(|frame| OWN.iter().any(|it| is_loop(frame, *it)))
+    let is_seen = is_worker(thread) && loops.any(|frame| OWN.iter().any(|it| is_loop(frame, *it)));
+    is_seen || thread.name.starts_with(NAMED)
 }
 
 /// Whether a frame is in this function. Of a class it has to be that method, where frames tell the

@@ -62,10 +62,27 @@ fn no_schedule_brings_the_last_result_of_a_batch_sooner_that_fills_the_gil() {
     assert!(scheduled(&pool_of_two(200, 1, ("epoll_wait", "epoll"), &REQUEST)) > 0);
 }
 
+/// How a trace shows that the main thread collects results.
+#[derive(Clone, Copy, PartialEq)]
+enum Shown {
+    /// By looks at the threads.
+    ByLooks,
+    /// It also tells who ended the waits of the main thread.
+    ByLooksAndLocks,
+    /// It tells only that; all threads have the names of a pool.
+    ByLocks,
+}
+
 /// Two threads of a pool take turns to compute, the second one up to its end 50 ms later, while the main
-/// thread waits for each. `known`: the trace tells who ended those waits.
-fn pool_in_turns(known: bool) -> Told {
-    let mut story = Story::of(&["MainThread", "pool_0", "pool_1"]);
+/// thread waits for each.
+fn pool_in_turns(shown: Shown) -> Told {
+    let are_named = shown == Shown::ByLocks;
+    let names = if are_named {
+        ["ThreadPoolExecutor-0_0", "ThreadPoolExecutor-0_1"]
+    } else {
+        ["pool_0", "pool_1"]
+    };
+    let mut story = Story::of(&["MainThread", names[0], names[1]]);
     story.may_use(2, None);
     let stack = ["work app.py", "run ~concurrent/futures/thread.py", WORKER];
     story.acquire(0, 0);
@@ -81,11 +98,17 @@ fn pool_in_turns(known: bool) -> Told {
         story.acquire(at_ns + 10_000, next);
     }
     let (first_ns, last_ns) = (2_010 * MS, 2_060 * MS);
-    story.off(first_ns / 2, 0, ("futex", ""), &RESULT);
+    if !are_named {
+        story.off(first_ns / 2, 0, ("futex", ""), &RESULT);
+    }
     story.release(first_ns, 2);
     story.acquire(first_ns + 10_000, 1);
-    if known {
-        story.slept_for_lock((2 * MS, first_ns + 5_000), 0, 2);
+    if shown != Shown::ByLooks {
+        // Results come, one after the other.
+        for result in 1..=9 {
+            story.slept_for_signal(((result * 200 - 198) * MS, result * 200 * MS), 0, 2);
+        }
+        story.slept_for_lock((1_802 * MS, first_ns + 5_000), 0, 2);
         story.slept_for_lock((first_ns + 70_000, last_ns + 5_000), 0, 1);
     }
     story.wait(first_ns + 20_000, 0);
@@ -99,7 +122,9 @@ fn pool_in_turns(known: bool) -> Told {
     story.release(last_ns + 90_000, 0);
     for idle in [1, 2] {
         let since_ns = if idle == 1 { last_ns } else { first_ns };
-        story.off(since_ns + MS, idle, ("futex", ""), &[WORKER]);
+        if !are_named {
+            story.off(since_ns + MS, idle, ("futex", ""), &[WORKER]);
+        }
         story.acquire(last_ns + u64::from(idle) * MS, idle);
         story.release(last_ns + u64::from(idle) * MS + 10_000, idle);
     }
@@ -108,7 +133,12 @@ fn pool_in_turns(known: bool) -> Told {
 
 #[test]
 fn of_a_batch_it_is_told_when_all_of_it_is_done() {
-    let told = pool_in_turns(true);
+    for shown in [Shown::ByLooksAndLocks, Shown::ByLocks] {
+        is_told_when_it_is_done(&pool_in_turns(shown));
+    }
+}
+
+fn is_told_when_it_is_done(told: &Told) {
     let advice = told.of(Kind::ToAProcess).expect("a process for what computes");
     let gain = advice.gain.as_ref().expect("a prediction");
     assert_eq!((gain.measure, gain.unit), (Measure::Duration, Unit::Seconds));
@@ -123,12 +153,12 @@ fn of_a_batch_it_is_told_when_all_of_it_is_done() {
     assert!(advice.text.ends_with(" instead of 2.06 s"), "{}", advice.text);
     let free = told.of(Kind::FreeThreaded).and_then(|it| it.gain.as_ref()).unwrap();
     assert!((0.9..1.2).contains(&free.after), "{free:?}");
-    assert!(told.of(Kind::FewerThreads).is_none(), "{:?}", texts(&told));
+    assert!(told.of(Kind::FewerThreads).is_none(), "{:?}", texts(told));
 }
 
 #[test]
 fn where_nobody_knows_what_the_main_thread_of_a_batch_waits_for_it_is_told_what_threads_wait() {
-    let told = pool_in_turns(false);
+    let told = pool_in_turns(Shown::ByLooks);
     let gain = told.of(Kind::ToAProcess).and_then(|it| it.gain.as_ref()).unwrap();
     assert_eq!(gain.measure, Measure::WaitedPerSecond);
 }

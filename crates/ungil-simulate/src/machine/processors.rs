@@ -46,6 +46,11 @@ impl Processors {
         next
     }
 
+    /// Whether the thread has one.
+    pub(super) fn has(&self, number: usize) -> bool {
+        self.runs[number]
+    }
+
     /// Whether somebody stands in line.
     pub(super) fn are_wanted(&self) -> bool {
         !self.line.is_empty()

@@ -76,8 +76,10 @@ pub(crate) struct Planned {
 /// One use of the GIL in a simulation, and the time away from it that follows.
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
-    /// So much of it the thread does first, without the GIL. What it wakes others with comes after that.
+    /// For so long the thread runs first, without the GIL.
     pub(crate) off_gil_ns: u64,
+    /// Whether it goes on with the use before this one.
+    pub(crate) goes_on: bool,
     /// Then it has the GIL for so long.
     pub(crate) wall_ns: u64,
     /// The part of that in which the thread runs.
@@ -297,17 +299,57 @@ impl Planned {
             }
             Some(self.changed(&burst, place))
         })
+        .flat_map(|it| self.in_parts(it))
+    }
+
+    /// A use as it is if a part of it is done without the GIL: that part comes before the rest each time
+    /// that the thread wakes another. What it does natively with the GIL is gone first.
+    fn in_parts(&self, all: Use) -> impl Iterator<Item = Use> + use<> {
+        if self.off_gil <= 0.0 {
+            return Vec::new().into_iter().chain(Some(all));
+        }
+        let Use { wall_ns, runs_ns, .. } = all;
+        let part = |from_ns: u64, to_ns: u64, goes_on: bool, all: &Use| {
+            let of_all = (to_ns - from_ns) as f64 / wall_ns.max(1) as f64;
+            let with_gil = of_all * (1.0 - self.off_gil);
+            Use {
+                off_gil_ns: scaled(runs_ns, of_all * self.off_gil),
+                goes_on,
+                wall_ns: scaled(wall_ns, with_gil),
+                runs_ns: scaled(runs_ns, with_gil),
+                unanswered_ns: Vec::new(),
+                posts: Vec::new(),
+                ..all.clone()
+            }
+        };
+        let mut parts = Vec::new();
+        let mut from_ns = 0;
+        for &(at_ns, progress) in &all.posts {
+            let to_ns = at_ns.clamp(from_ns, wall_ns);
+            parts.push(Use {
+                end: progress,
+                replies: false,
+                away_runs_ns: 0,
+                waits: Waits::For(0),
+                ..part(from_ns, to_ns, !parts.is_empty(), &all)
+            });
+            from_ns = to_ns;
+        }
+        let last = part(from_ns, wall_ns, !parts.is_empty(), &all);
+        parts.into_iter().chain(Some(last))
     }
 
     /// The uses of a job that some of its uses were. What followed was a time without work.
     fn uses_of_job(&self, bursts: Range<usize>) -> impl Iterator<Item = Use> + '_ {
         let last = bursts.end.saturating_sub(1);
-        bursts.filter_map(move |burst| {
-            let it = self.bursts.get(burst)?;
-            let is_last = Burst { away_ns: 0, after: None, ..*it };
-            let place = Place { burst, waits_as_after: None, round: 0 };
-            Some(self.changed(if burst == last { &is_last } else { it }, place))
-        })
+        bursts
+            .filter_map(move |burst| {
+                let it = self.bursts.get(burst)?;
+                let is_last = Burst { away_ns: 0, after: None, ..*it };
+                let place = Place { burst, waits_as_after: None, round: 0 };
+                Some(self.changed(if burst == last { &is_last } else { it }, place))
+            })
+            .flat_map(|it| self.in_parts(it))
     }
 
     fn until(&self, link: Link, round: usize) -> Option<Until> {
@@ -377,11 +419,8 @@ impl Planned {
         let not_run_ns = burst.not_run_ns.min(burst.held_ns);
         // More work does not mean more of what it comes back to.
         let cold_ns = if self.is_slowed { scaled(burst.cold_ns, self.work.min(1.0)) } else { 0 };
-        let all_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
-        let off_gil_ns = scaled(all_ns, self.off_gil).min(all_ns);
-        let runs_ns = all_ns - off_gil_ns;
-        let held_work = self.work * (1.0 - self.off_gil);
-        let not_run_ns = if self.as_recorded { scaled(not_run_ns, held_work) } else { 0 };
+        let runs_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
+        let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
         let away_ns = if self.is_empty_after(place) { 0 } else { burst.away_ns };
         let mut away_runs_ns = away_ns.min(self.away_runs_ns);
         if away_ns - away_runs_ns < self.least_sleep_ns() {
@@ -393,7 +432,8 @@ impl Planned {
         let unanswered = self.unanswered[first..].iter();
         let unanswered = unanswered.take_while(|it| it.burst as usize == place.burst);
         Use {
-            off_gil_ns,
+            off_gil_ns: 0,
+            goes_on: false,
             wall_ns,
             runs_ns,
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),

@@ -118,9 +118,10 @@ fn work_without_the_gil_is_done_side_by_side_before_its_results_are_there() {
         cores: Some(cores),
         ..Rules::from(Settings::from(Policy::Stock))
     };
-    for at in [Progress::END, 30 * MS] {
+    // The main thread has what it waits for before the others are done.
+    for (at, expected) in [(Progress::END, 103.0), (30 * MS, 101.0)] {
         let lasts = lasts_ms(&collected(at), moved(4));
-        assert!(is_about(lasts, 103.0), "{lasts}");
+        assert!(is_about(lasts, expected), "{lasts}");
     }
     let lasts = lasts_ms(&collected(Progress::END), moved(1));
     assert!(is_about(lasts, 203.0), "{lasts}");

@@ -100,7 +100,9 @@ impl<'a> Here<'a> {
     fn use_gil(&self, next: &Use) {
         self.compute(next.off_gil_ns);
         self.take_gil();
-        self.world.began(self.number);
+        if !next.goes_on {
+            self.world.began(self.number);
+        }
         self.compute_with_gil(next);
         self.drop_gil(Some(next.away_ns()));
         self.world.has_reached(self.number, next.end);

@@ -8,9 +8,11 @@ use std::cell::RefCell;
 impl Here<'_> {
     pub(super) fn take_processor(&self) {
         let Some(processors) = &self.world.processors else { return };
-        let has_one = processors.borrow_mut().take(self.number);
-        if !has_one {
+        let mut has_one = processors.borrow_mut().take(self.number);
+        while !has_one {
+            // Who was woken for the GIL, and too late, is told so, and still stands in line here.
             self.suspend(None);
+            has_one = processors.borrow().has(self.number);
         }
         self.slice_ns.set(SLICE_NS);
     }
