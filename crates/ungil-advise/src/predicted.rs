@@ -32,9 +32,9 @@ const HARDLY_ANY: u64 = 5;
 /// All the work of a batch, done once, takes as long in a simulation as recorded, but for this factor.
 const AS_LONG: f64 = 1.15;
 
-/// If the main thread sleeps for more than this part (of 1) of that, and nobody knows who ends these sleeps,
-/// a simulation does not tell how long it takes.
-const SLEEPS: f64 = 0.2;
+/// If it would take more than this part (of 1) of that without any work, by sleeps of which nobody knows who
+/// ends them, a simulation does not tell how long it takes.
+const SLEEPS: f64 = 0.9;
 
 /// How often a change is simulated, each time with other delays,
 const SEEDS: u64 = 3;
@@ -164,11 +164,12 @@ impl<'a> Baseline<'a> {
             low: self.recorded * (least / (1.0 + error)).max(left),
             high: self.recorded * most * (1.0 + error),
         };
-        let range = range.under_other_rules(match self.measure {
-            Measure::WaitAfterBlockingCall => WAKE_UP_US / 1e3,
-            Measure::WaitAfterThousandBlockingCalls => WAKE_UP_US,
-            Measure::WaitedPerSecond | Measure::Duration => 0.0,
-        });
+        let range = match self.measure {
+            Measure::WaitAfterBlockingCall => range.under_other_rules(WAKE_UP_US / 1e3),
+            Measure::WaitAfterThousandBlockingCalls => range.under_other_rules(WAKE_UP_US),
+            Measure::WaitedPerSecond => range.under_other_rules(0.0),
+            Measure::Duration => range.of_other_duration(),
+        };
         let recorded = &self.demand.recorded;
         let per_s = |figures: &Figures| {
             let waited_s: f64 = figures.threads.iter().map(|thread| thread.waited_s).sum();
@@ -240,7 +241,10 @@ impl<'a> Baseline<'a> {
 /// how long it takes, or is off.
 fn done_once(demand: &Demand) -> Option<Figures> {
     let lasted_s = demand.recorded.duration_s;
-    demand.main_sleeps_s().filter(|(_, asleep_s)| *asleep_s <= SLEEPS * lasted_s)?;
+    let asleep_s = demand.sleeps_s(&[]).ok()?;
+    if asleep_s > SLEEPS * lasted_s {
+        return None;
+    }
     let rules = Rules { once: true, runs: 1, ..Rules::from(demand.settings) };
     let figures = predict(demand, &rules).ok()?.figures;
     let factor = figures.duration_s / lasted_s;

@@ -5,7 +5,7 @@ use crate::functions::{is_in, is_of};
 use crate::groups::groups;
 use crate::scene::{HELD, Scene};
 use std::collections::HashSet;
-use ungil_trace::report::{OffGil, ThreadReport, What};
+use ungil_trace::report::{OffGil, ThreadReport, Waker, What};
 
 /// The loops in which the threads of a program's own pools wait for work and do it, as file and function,
 const OWN: [(&str, &str); 2] =
@@ -32,6 +32,10 @@ const RESULTS: [(&str, &str); 5] = [
 ];
 /// What the threads of a `ThreadPoolExecutor` are called, unless it is told otherwise.
 const NAMED: &str = "ThreadPoolExecutor-";
+/// What those of `multiprocessing.pool` are called that bring tasks to its workers, and results back.
+const CARRIERS: [&str; 3] = [" (_handle_tasks)", " (_handle_results)", " (_handle_workers)"];
+/// And these workers.
+const CARRIED: &str = " (worker)";
 /// Who starts a thread waits until it runs, and who joins it until it ends.
 const AT_BOTH_ENDS: u64 = 2;
 /// A thread that waits for results for this part (of 1) of the time in which it does not wait for the GIL
@@ -71,9 +75,7 @@ impl Scene<'_> {
         if self.gil.threads.iter().any(|it| it.event_loop.is_some()) {
             return false;
         }
-        let groups = groups(&self.gil.threads).into_iter().map(|it| it.threads);
-        let pools = groups.filter(|it| it.iter().any(|(_, thread)| is_collected(thread)));
-        let of_pools: HashSet<usize> = pools.flatten().map(|(place, _)| place).collect();
+        let of_pools = self.of_pools();
         let collects = |thread: &ThreadReport| self.collects(thread, &of_pools);
         let mut of_scene = self.victims.iter().chain(&self.culprits);
         self.gil.threads.iter().any(collects)
@@ -84,6 +86,41 @@ impl Scene<'_> {
     /// change when the last of them is done with it.
     pub fn is_batch_of_gil(&self) -> bool {
         self.held_share() >= HELD && self.is_batch()
+    }
+
+    /// The threads of the program's own pools: those of which one is known to be of a pool, and those of
+    /// which one ended a wait for a result, of the main thread or of another pool.
+    fn of_pools(&self) -> HashSet<usize> {
+        let all = &self.gil.threads;
+        let is_carried = all.iter().any(is_carrier);
+        let is_known = |thread: &ThreadReport| {
+            is_collected(thread) || is_carried && thread.name.ends_with(CARRIED)
+        };
+        let (mut of_pools, mut left): (Vec<_>, Vec<_>) = groups(all)
+            .into_iter()
+            .map(|it| it.threads)
+            .partition(|it| it.iter().any(|(_, thread)| is_known(thread)));
+        loop {
+            let collecting = of_pools.iter().flatten().map(|(_, thread)| *thread);
+            let collecting = collecting.chain(all.iter().filter(|it| it.main));
+            let collecting = collecting.filter(|it| self.looked_for_results_s(it) > 0.0);
+            let tids: HashSet<u32> =
+                collecting.flat_map(|it| self.wakers(it.tid)).filter_map(|it| it.tid).collect();
+            let (more, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|group| {
+                group.iter().any(|(_, thread)| !thread.main && tids.contains(&thread.tid))
+            });
+            left = rest;
+            if more.is_empty() {
+                return of_pools.into_iter().flatten().map(|(place, _)| place).collect();
+            }
+            of_pools.extend(more);
+        }
+    }
+
+    /// Who ended the sleeps of a thread for locks.
+    fn wakers(&self, tid: u32) -> impl Iterator<Item = &Waker> {
+        let rows = self.process.lock_waits.iter().filter(move |row| row.tid == tid);
+        rows.flat_map(|row| &row.wakers)
     }
 
     /// Whether the main thread mostly waits for the results of these pools, unless it waits for the GIL.
@@ -101,9 +138,8 @@ impl Scene<'_> {
     /// and to end they also do.
     fn woken_by_s(&self, thread: &ThreadReport, places: &HashSet<usize>) -> f64 {
         let tids: HashSet<u32> = places.iter().map(|place| self.thread(*place).tid).collect();
-        let rows = self.process.lock_waits.iter().filter(|row| row.tid == thread.tid);
-        let wakers = rows.flat_map(|row| &row.wakers);
-        let wakers = wakers.filter(|it| it.tid.is_some_and(|tid| tids.contains(&tid)));
+        let wakers =
+            self.wakers(thread.tid).filter(|it| it.tid.is_some_and(|tid| tids.contains(&tid)));
         let (count, waited_s) =
             wakers.fold((0, 0.0), |(count, sum_s), it| (count + it.count, sum_s + it.waited_s));
         if count > AT_BOTH_ENDS * tids.len() as u64 { waited_s } else { 0.0 }
@@ -115,7 +151,11 @@ impl Scene<'_> {
 fn is_collected(thread: &ThreadReport) -> bool {
     let mut loops = thread.off_gil.iter().filter_map(loop_of);
     let is_seen = is_worker(thread) && loops.any(|frame| OWN.iter().any(|it| is_loop(frame, *it)));
-    is_seen || thread.name.starts_with(NAMED)
+    is_seen || thread.name.starts_with(NAMED) || is_carrier(thread)
+}
+
+fn is_carrier(thread: &ThreadReport) -> bool {
+    CARRIERS.iter().any(|end| thread.name.ends_with(end))
 }
 
 /// Whether a frame is in this function. Of a class it has to be that method, where frames tell the

@@ -143,16 +143,13 @@ impl Demand {
         })
     }
 
-    /// A note if how long a batch lasts, such as `duration_s`, hangs on sleeps of its main thread that
-    /// stay as they were.
+    /// A note if how long a batch lasts, such as `duration_s`, hangs on sleeps that stay as they were.
     fn sleeps_on(&self, rules: &Rules, duration_s: f64) -> Option<String> {
-        let (main, asleep_s) = self.main_sleeps_s()?;
-        let hangs = rules.once && !rules.without.contains(&main) && asleep_s > duration_s / 2.0;
-        hangs.then(|| {
+        let asleep_s = rules.once.then(|| self.sleeps_s(&rules.without).ok()).flatten()?;
+        (asleep_s > duration_s / 2.0).then(|| {
             format!(
-                "{} sleeps for {}, and no lock of another thread ends that: it polls, or waits for an \
-                 event loop, input or output; the prediction keeps these sleeps as they were",
-                self.threads[main].name,
+                "it would take {} if no thread had anything to do: sleeps that no lock of another \
+                 thread ends stay as they were (a poll, an event loop, input or output)",
                 words::length(asleep_s),
             )
         })
@@ -164,6 +161,7 @@ impl Demand {
             let (work, times) = match *change {
                 Change::Work(factor) => (factor, 1),
                 Change::OffGil(part) => (1.0 - part, 1),
+                Change::Idle => (0.0, 1),
                 Change::Times(count) => (1.0, count),
             };
             Some(Changed { thread: name(index)?, work, times })

@@ -6,7 +6,7 @@ use crate::lengths::Lengths;
 use crate::machine::{NoStack, Setting, simulate};
 use crate::plan::{Planned, count, planned};
 use crate::ranges::{EQUAL_US, Ranges, missed_by, ranges};
-use crate::rules::{Gil, Rules};
+use crate::rules::{Change, Gil, Rules};
 use serde::Serialize;
 use ungil_trace::report::Processors;
 
@@ -72,6 +72,21 @@ impl Demand {
     /// What the simulation says of the rules under which this was recorded.
     pub fn reproduced(&self) -> Result<&Figures, Unpredictable> {
         self.replayed().map(|it| &it.figures)
+    }
+
+    /// How many seconds all the work would take, each thread doing its own once, if it were none: the sleeps
+    /// that no other thread is known to end, one behind the other. These threads are left out.
+    pub fn sleeps_s(&self, without: &[usize]) -> Result<f64, Unpredictable> {
+        let changes = (0..self.threads.len()).map(|thread| (thread, Change::Idle)).collect();
+        let rules = Rules {
+            without: without.to_vec(),
+            changes,
+            once: true,
+            runs: 1,
+            ..Rules::of(Gil::Free)
+        };
+        let threads = planned(self, &rules, self.replayed()?.way);
+        Ok(run(self, &rules, &threads, 0, 1.0)?.duration_s)
     }
 
     /// The same, in the way that is more like what was recorded.

@@ -22,6 +22,9 @@ const OTHER_RULES: f64 = 1.5;
 /// and by how many microseconds: what a thread takes to wake up.
 pub const WAKE_UP_US: f64 = 50.0;
 
+/// By which factor a range of how long a batch takes is wider under other rules (`bench/batches.py`).
+const OTHER_DURATION: f64 = 4.0 / 3.0;
+
 /// From the least to the most that a figure may be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Range {
@@ -138,6 +141,12 @@ impl Range {
         let Self { low, high } = self.widened(OTHER_RULES);
         let late = if high > 0.0 { wake_up } else { 0.0 };
         Self { low: (low - late).max(0.0), high: high + late }
+    }
+
+    /// How long a batch may take that takes so long in a simulation of other rules.
+    #[must_use]
+    pub fn of_other_duration(self) -> Self {
+        self.widened(OTHER_DURATION)
     }
 }
 

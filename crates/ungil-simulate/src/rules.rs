@@ -43,6 +43,8 @@ pub enum Change {
     /// This part (of 1) of each of its uses of the GIL is done without it: in another process, or by
     /// code that lets go.
     OffGil(f64),
+    /// It has nothing to do: its uses of the GIL take no time, and between them it only sleeps.
+    Idle,
     /// There are so many of it, each with all of its work.
     Times(usize),
 }

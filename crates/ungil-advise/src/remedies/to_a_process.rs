@@ -20,7 +20,8 @@ const FEW: usize = 3;
 const LEAST: f64 = 0.02;
 
 pub(super) fn find(ward: &Ward) -> Option<Advice> {
-    if are_what_to_end(ward) {
+    // A batch has less for each process to collect.
+    if are_what_to_end(ward) && !ward.is_of_duration() {
         return None;
     }
     let scene = &ward.scene;

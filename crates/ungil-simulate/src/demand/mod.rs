@@ -30,7 +30,6 @@ use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::figures::Figures;
 use crate::lengths::scaled;
-use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::Settings;
 use ungil_trace::Record;
@@ -182,17 +181,6 @@ impl Thread {
         self.bursts.iter().map(|burst| Burst { after: None, ..*burst }).collect()
     }
 
-    /// How long it slept away from the GIL where no other thread of the program is known to have ended
-    /// that. What ended its last sleep is the end of the program.
-    fn sleeps_unexplained_ns(&self) -> u64 {
-        let wakes: HashSet<usize> = self.wakes.iter().map(|wake| wake.burst).collect();
-        let inner = &self.bursts[..self.bursts.len().saturating_sub(1)];
-        let is_free =
-            |(place, burst): &(usize, &Burst)| burst.after.is_none() && !wakes.contains(place);
-        let free = inner.iter().enumerate().filter(is_free);
-        scaled(free.map(|(_, burst)| burst.away_ns).sum(), 1.0 - self.away_ran)
-    }
-
     /// How long it runs at most when it is away from the GIL: then all its times away have its CPU
     /// time in sum.
     pub(crate) fn away_runs_ns(&self) -> u64 {
@@ -215,14 +203,6 @@ impl Demand {
     /// The pools that do what clients ask for, if the trace is understood in that way.
     pub(crate) fn pools_in(&self, way: Way) -> &[Arc<Pool>] {
         if way == Way::InPools { &self.pools } else { &[] }
-    }
-
-    /// The place of the main thread, and for how many seconds it slept where no other thread is known to
-    /// have ended that: how long all the work takes hangs on these sleeps, which
-    /// [`Rules::once`](crate::Rules::once) leaves as they were. `None` if it never used the GIL.
-    pub fn main_sleeps_s(&self) -> Option<(usize, f64)> {
-        let main = self.threads.iter().position(|thread| thread.main)?;
-        Some((main, self.threads[main].sleeps_unexplained_ns() as f64 / 1e9))
     }
 
     /// What the trace with these records tells, one for each GIL that was used; the one for which

@@ -58,6 +58,8 @@ pub(crate) struct Planned {
     work: f64,
     /// Which part (of 1) of that it does without the GIL.
     off_gil: f64,
+    /// Whether it does not run when it is away from the GIL either.
+    is_idle: bool,
     away_runs_ns: u64,
     /// Whether the kernel runs the holder as it was recorded.
     as_recorded: bool,
@@ -186,11 +188,12 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
     for source in there {
         let thread = &demand.threads[source];
         let changes = rules.changes.iter().filter(|(of, _)| *of == source).map(|(_, it)| it);
-        let (mut work, mut off_gil, mut times) = (1.0, 0.0, 1);
+        let (mut work, mut off_gil, mut times, mut is_idle) = (1.0, 0.0, 1, false);
         for change in changes {
             match *change {
                 Change::Work(factor) => work *= factor.max(0.0),
                 Change::OffGil(part) => off_gil = part.clamp(0.0, 1.0),
+                Change::Idle => (work, is_idle) = (0.0, true),
                 Change::Times(count) => times *= count,
             }
         }
@@ -228,6 +231,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
                 again: again.clone(),
                 work,
                 off_gil,
+                is_idle,
                 away_runs_ns: thread.away_runs_ns(),
                 as_recorded: rules.cores.is_none(),
                 is_slowed: rules.gil != Gil::Free,
@@ -440,7 +444,7 @@ impl Planned {
             posts: self.posts_in(place.burst).map(|it| (of_wall(it.held_ns), it)).collect(),
             end: Progress { burst: place.burst, held_ns: Progress::END },
             replies: self.replies == Some(place.burst),
-            away_runs_ns,
+            away_runs_ns: if self.is_idle { 0 } else { away_runs_ns },
             waits: self.waits(burst, place, away_ns - away_runs_ns),
         }
     }
