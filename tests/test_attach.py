@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -460,6 +461,37 @@ def test_a_process_without_a_python_is_told_from_one_that_is_gone_and_left_alone
     )
     assert list(tmp_path.iterdir()) == []
     assert "ungil" not in maps
+
+
+def test_of_several_that_attach_at_once_one_records(
+    tmp_path: Path, attached: Callable[..., Attached]
+) -> None:
+    program = attached(sys.executable, "busy")
+    command = [*UNGIL, "trace", "--quiet", "--pid", str(program.pid), "-o"]
+    recorders = [
+        subprocess.Popen([*command, str(tmp_path / f"{number}.pftrace")], stderr=subprocess.PIPE)
+        for number in range(4)
+    ]
+    # One goes on until it is interrupted, and the others end by themselves.
+    running = {os.pidfd_open(it.pid): it for it in recorders}
+    while len(running) > 1:
+        ended, _, _ = select.select(list(running), [], [], PATIENCE_S)
+        assert ended, "only one can record it"
+        for life in ended:
+            del running[life]
+            os.close(life)
+    ((life, one),) = running.items()
+    os.close(life)
+    one.send_signal(signal.SIGINT)
+    said = {it: it.communicate(timeout=PATIENCE_S)[1].decode() for it in recorders}
+    assert (one.returncode, said[one]) == (0, "")
+    for other in set(recorders) - {one}:
+        assert other.returncode == 2
+        assert said[other].startswith(
+            f"ungil: another ungil is recording process {program.pid}, and ungil trace --pid"
+        )
+    assert len(list(tmp_path.iterdir())) == 1
+    program.end()
 
 
 def test_only_one_process_can_trace_another(ungil: Run, attached: Callable[..., Attached]) -> None:

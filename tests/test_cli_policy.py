@@ -79,7 +79,7 @@ def test_json_says_the_same(ungil: Run, start: Start) -> None:
     outcome = ungil("policy", str(pid), "--json")
     assert json.loads(outcome.stdout) == {"schema": 1, "processes": [shown]}
     before = {"policy": "interactive", "quantum_ms": 5.0}
-    changed = {**same, "policy": "stock", "before": before}
+    changed = {**same, "policy": "stock", "quantum_ms": None, "before": before}
     outcome = ungil("policy", str(pid), "stock", "--json")
     assert json.loads(outcome.stdout) == {"schema": 1, "processes": [changed]}
     assert ungil("policy", str(pid)).stdout == f"process {pid}: stock\n"
@@ -191,6 +191,23 @@ def test_a_process_that_does_not_run_under_ungil_has_no_policy_until_it_is_given
     said = f"process {bare.pid}: detached (was fair, quantum 3 ms); attached by ptrace: "
     assert outcome.stdout.startswith(said)
     assert ungil("policy", str(bare.pid)).returncode == 2
+
+
+def test_what_gets_no_policy_is_told_why(ungil: Run, start: Start) -> None:
+    recorded = Obeying(start, "check", "--max-hold", "100s", sys.executable, str(OBEYING))
+    outcome = ungil("policy", str(recorded.pid), "fair")
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert outcome.stderr == (
+        f"ungil: process {recorded.pid} has no policy: it is recorded without one; "
+        "start it with ungil run or ungil trace\n"
+    )
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        outcome = ungil("policy", str(other.pid))
+        other.kill()
+    assert outcome.stderr == (
+        f"ungil: process {other.pid} has no policy: it does not run under ungil, and no Python "
+        "was found in it\n"
+    )
 
 
 def test_children_without_a_policy_get_their_first_one_by_themselves_and_lose_it_together(

@@ -221,6 +221,8 @@ def test_who_is_not_recorded_by_a_flight_recorder_is_told_what_to_do() -> None:
     assert "start the program with `ungil trace --last 30s PROGRAM`" in done.stderr
     assert "Traceback" not in done.stderr
     assert "standard output" in snapshot(str(os.getpid()), "-o", "-", status=2).stderr
+    gone = snapshot("2147483647", status=2)
+    assert gone.stderr == "ungil: there is no process 2147483647\n"
 
 
 @pytest.mark.parametrize(

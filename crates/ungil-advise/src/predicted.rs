@@ -142,17 +142,34 @@ impl<'a> Baseline<'a> {
         predict(self.demand, &rules).map_err(|error| error.to_string())
     }
 
-    /// What a change would gain, of its simulations, of which there is one at least.
+    /// What the measure is in a simulation of the recording on as many processors as these rules have: what
+    /// threads compute without the GIL took longer there already.
+    fn beside(&self, rules: &Rules) -> Result<f64, String> {
+        if rules.cores.is_none() {
+            return Ok(self.simulated);
+        }
+        let told = self.try_out(&Rules { cores: rules.cores, ..self.as_recorded() })?;
+        Ok(value(&told.figures, &self.victims, self.measure))
+    }
+
+    /// What a change by these rules would gain, of its simulations, of which there is one at least.
     /// `waited_s_per_s` is what the victims waited for in each second; at least the part `left` (of
     /// 1) of that remains.
-    pub fn gain(&self, told: &[Prediction], waited_s_per_s: f64, left: f64) -> Gain {
+    pub fn gain(
+        &self,
+        rules: &Rules,
+        told: &[Prediction],
+        waited_s_per_s: f64,
+        left: f64,
+    ) -> Result<Gain, String> {
+        let beside = self.beside(rules)?;
         let scaled = |before: f64, of: fn(&Figures) -> f64| {
             let simulated = of(&self.figures);
             let factor = if simulated > 0.0 { of(&told[0].figures) / simulated } else { 1.0 };
             [before, before * factor]
         };
         let factor_of = |told: &Prediction| {
-            (value(&told.figures, &self.victims, self.measure) / self.simulated).max(left)
+            (value(&told.figures, &self.victims, self.measure) / beside).max(left)
         };
         let factor = told.iter().map(factor_of).sum::<f64>() / told.len().max(1) as f64;
         let least = told.iter().map(factor_of).fold(factor, f64::min);
@@ -176,7 +193,7 @@ impl<'a> Baseline<'a> {
             waited_s / figures.duration_s.max(1e-9)
         };
         let [before_per_s, after_per_s] = scaled(per_s(recorded), per_s);
-        Gain {
+        Ok(Gain {
             measure: self.measure,
             unit: match self.measure {
                 Measure::WaitAfterBlockingCall | Measure::WaitAfterThousandBlockingCalls => {
@@ -193,7 +210,7 @@ impl<'a> Baseline<'a> {
             waited_s_per_s: [before_per_s, after_per_s.max(before_per_s * left)],
             p99_ms: scaled(recorded.returns.p99_us / 1e3, |it| it.returns.p99_us / 1e3),
             cpu_s_per_s: scaled(recorded.cpu_per_s, |it| it.cpu_per_s),
-        }
+        })
     }
 
     /// By which part (of 1) the simulation of the recording misses it.

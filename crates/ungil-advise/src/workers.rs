@@ -154,7 +154,8 @@ fn is_collected(thread: &ThreadReport) -> bool {
     is_seen || thread.name.starts_with(NAMED) || is_carrier(thread)
 }
 
-fn is_carrier(thread: &ThreadReport) -> bool {
+/// Whether a thread brings tasks or results for a pool of `multiprocessing.pool`.
+pub fn is_carrier(thread: &ThreadReport) -> bool {
     CARRIERS.iter().any(|end| thread.name.ends_with(end))
 }
 

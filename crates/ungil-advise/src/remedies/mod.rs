@@ -233,8 +233,9 @@ impl<'a> Ward<'a> {
         left: f64,
     ) -> (Option<Gain>, Confidence) {
         let told = self.baseline.as_ref().map_err(Clone::clone).and_then(|baseline| {
-            let told = baseline.try_often(&rules(baseline), first)?;
-            let gain = baseline.gain(&told, self.waited_s_per_s(), left);
+            let rules = rules(baseline);
+            let told = baseline.try_often(&rules, first)?;
+            let gain = baseline.gain(&rules, &told, self.waited_s_per_s(), left)?;
             let confidence = baseline.confidence(&gain, rests_on);
             Ok((gain, confidence))
         });

@@ -8,7 +8,7 @@ use crate::loops::{InProcess, Library, Work};
 use crate::scene::Scene;
 use crate::servers::more_processes;
 use crate::supply;
-use crate::workers::runs_wrapped_tasks;
+use crate::workers::{is_carrier, runs_wrapped_tasks};
 use ungil_simulate::{Change, Rules};
 use ungil_trace::analysis::{Held, movable, words};
 
@@ -154,6 +154,12 @@ fn code(scene: &Scene, held: &Held) -> String {
         && name.and_then(|it| it.rsplit_once('.')).is_some_and(|(_, method)| method == "run");
     let is_task =
         is_outermost && scene.culprits.iter().any(|&place| runs_wrapped_tasks(scene.thread(place)));
+    let shares =
+        "# what both sides use and change: from ungil import share; share.Heap().root[...] = ...";
+    if let Some(job) = name.filter(|_| is_outermost && scene.is_batch()) {
+        let pool = pool_of_processes(scene, job);
+        return format!("{pool}\n{shares}");
+    }
     let work = Work { name, is_outermost: runs_thread || is_task };
     let loops = Loops::of(scene, is_outermost);
     let InProcess { before, call, needs } = InProcess::of(loops.awaited_on(), work.word());
@@ -165,12 +171,23 @@ fn code(scene: &Scene, held: &Held) -> String {
         _ => "",
     };
     let of_own = work.comment("computes").filter(|_| work.is_outermost || loops.own.is_some());
-    let shares =
-        "# what both sides use and change: from ungil import share; share.Heap().root[...] = ...";
     let lines =
         [Some(format!("{before}result = {call}{comment}")), of_own, needs.map(str::to_owned)];
     let lines = lines.into_iter().flatten().chain([shares.to_owned()]);
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What stands in the place of the pool of a batch that runs nothing but `job`.
+fn pool_of_processes(scene: &Scene, job: &str) -> String {
+    let (module, pool, threads) = if scene.gil.threads.iter().any(is_carrier) {
+        ("multiprocessing", "Pool", "ThreadPool")
+    } else {
+        ("concurrent.futures", "ProcessPoolExecutor", "ThreadPoolExecutor")
+    };
+    format!(
+        "from {module} import {pool}\n\
+         pool = {pool}()  # in the place of the {threads} that runs {job}"
+    )
 }
 
 /// The event loops that have to go on while the function runs elsewhere.

@@ -151,6 +151,10 @@ fn is_told_when_it_is_done(told: &Told) {
         advice.text
     );
     assert!(advice.text.ends_with(" instead of 2.06 s"), "{}", advice.text);
+    let code = advice.action.code.as_deref().unwrap();
+    let pool =
+        "pool = ProcessPoolExecutor()  # in the place of the ThreadPoolExecutor that runs work";
+    assert!(code.contains(pool), "{code}");
     let free = told.of(Kind::FreeThreaded).and_then(|it| it.gain.as_ref()).unwrap();
     assert!((0.9..1.2).contains(&free.after), "{free:?}");
     assert!(told.of(Kind::FewerThreads).is_none(), "{:?}", texts(told));

@@ -283,4 +283,25 @@ proptest! {
         });
         prop_assert_eq!(ran * u64::from(factor), ran_changed);
     }
+    #[test]
+    fn with_few_processors_all_work_is_done_also_by_those_that_come_too_late_for_the_gil(
+        threads in prop::collection::vec((some_thread(), any::<bool>()), 1..8),
+        settings in settings(), cores in 1..4usize, off_gil in 0.0..1.0f64,
+    ) {
+        let late = |(thread, is_late)| match is_late {
+            true => Thread { races: Races::too_late().into(), ..thread },
+            false => thread,
+        };
+        let demand = demand(LASTS_NS, threads.into_iter().map(late).collect());
+        let changes = (0..demand.threads.len()).map(|it| (it, Change::OffGil(off_gil))).collect();
+        let cores = Some(cores);
+        let rules = Rules { once: true, runs: 1, cores, changes, ..Rules::from(settings) };
+        let lasts_s = predict(&demand, &rules).unwrap().figures.duration_s;
+        // No later than if all was done one behind the other, each use after some switches.
+        let one_behind_the_other = demand.threads.iter().map(|it| {
+            let bursts: u64 = it.bursts.iter().map(|it| it.held_ns + it.away_ns + 60 * MS).sum();
+            it.begins_ns + bursts
+        });
+        prop_assert!(lasts_s <= one_behind_the_other.sum::<u64>() as f64 / 1e9, "{lasts_s}");
+    }
 }
