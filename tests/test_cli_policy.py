@@ -193,14 +193,16 @@ def test_a_process_that_does_not_run_under_ungil_has_no_policy_until_it_is_given
     assert ungil("policy", str(bare.pid)).returncode == 2
 
 
-def test_what_gets_no_policy_is_told_why(ungil: Run, start: Start) -> None:
+def test_what_has_no_policy_is_told_why(ungil: Run, start: Start) -> None:
     recorded = Obeying(start, "check", "--max-hold", "100s", sys.executable, str(OBEYING))
-    outcome = ungil("policy", str(recorded.pid), "fair")
+    outcome = ungil("policy", str(recorded.pid))
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert outcome.stderr == (
-        f"ungil: process {recorded.pid} has no policy: it is recorded without one; "
-        "start it with ungil run or ungil trace\n"
+        f"ungil: process {recorded.pid} has no policy: it is only recorded; "
+        f"give it one with: ungil policy {recorded.pid} interactive\n"
     )
+    ungil("policy", str(recorded.pid), "interactive")
+    assert recorded.policy() == ("interactive", 5)
     with subprocess.Popen(["sleep", "1000"]) as other:
         outcome = ungil("policy", str(other.pid))
         other.kill()
@@ -260,9 +262,11 @@ def test_a_process_that_is_not_ours(ungil: Run, start: Start) -> None:
     obeying = Obeying(start, "run", "-c", program)
     outcome = ungil("policy", str(obeying.pid), preexec_fn=without_capabilities)
     assert outcome.returncode == 2
+    advice = "try as its user or as root"
+    if os.geteuid() == 0:
+        advice = "give this container CAP_SYS_PTRACE (docker run --cap-add SYS_PTRACE)"
     assert outcome.stderr == (
-        f"ungil: process {obeying.pid} cannot be inspected: permission denied; try as its user "
-        "or as root\n"
+        f"ungil: process {obeying.pid} cannot be inspected: permission denied; {advice}\n"
     )
 
 

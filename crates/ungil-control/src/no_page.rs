@@ -81,10 +81,15 @@ pub fn why(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     if !is_library && matches!(executable(), Hookable::NotPython { .. }) {
         return NoPage::Never("it does not run under ungil, and no Python was found in it".into());
     }
-    let pid = process.file_name().unwrap_or_default().display();
     NoPage::Never(format!(
-        "it does not run under ungil; give it one with: ungil policy {pid} interactive"
+        "it does not run under ungil; give it one with: {}",
+        first_policy(process)
     ))
+}
+
+/// What gives it its first policy.
+fn first_policy(process: &Path) -> String {
+    format!("ungil policy {} interactive", process.file_name().unwrap_or_default().display())
 }
 
 /// Why it has no page although the hook is in it.
@@ -113,7 +118,7 @@ fn why_not_scheduled(process: &Path, mappings: &[Mapping<'_>]) -> NoPage {
     if !started.has(b"UNGIL_POLICY") {
         return NoPage::Never(if started.has(b"UNGIL_SESSION") {
             // As under `ungil check` and pytest.
-            "it is recorded without one; start it with ungil run or ungil trace".into()
+            format!("it is only recorded; give it one with: {}", first_policy(process))
         } else {
             "ungil is loaded into it, but does not schedule its GIL".into()
         });
