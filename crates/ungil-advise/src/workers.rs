@@ -72,7 +72,12 @@ impl Scene<'_> {
     /// the main thread that collects their results: then nobody is late for anything, and all that
     /// counts is when the last result is there.
     pub fn is_batch(&self) -> bool {
-        if self.gil.threads.iter().any(|it| it.event_loop.is_some()) {
+        let has_loop = self.gil.threads.iter().any(|it| it.event_loop.is_some());
+        let may_collect = |it: &ThreadReport| {
+            it.main && (waited_for_results_s(it) > 0.0 || self.wakers(it.tid).next().is_some())
+        };
+        // That is quickly found out, also of ten thousand threads.
+        if has_loop || !self.gil.threads.iter().any(may_collect) {
             return false;
         }
         let of_pools = self.of_pools();
@@ -103,7 +108,7 @@ impl Scene<'_> {
         loop {
             let collecting = of_pools.iter().flatten().map(|(_, thread)| *thread);
             let collecting = collecting.chain(all.iter().filter(|it| it.main));
-            let collecting = collecting.filter(|it| self.looked_for_results_s(it) > 0.0);
+            let collecting = collecting.filter(|it| waited_for_results_s(it) > 0.0);
             let tids: HashSet<u32> =
                 collecting.flat_map(|it| self.wakers(it.tid)).filter_map(|it| it.tid).collect();
             let (more, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|group| {
@@ -125,13 +130,8 @@ impl Scene<'_> {
 
     /// Whether the main thread mostly waits for the results of these pools, unless it waits for the GIL.
     fn collects(&self, thread: &ThreadReport, of_pools: &HashSet<usize>) -> bool {
-        let waits_s = self.looked_for_results_s(thread).max(self.woken_by_s(thread, of_pools));
+        let waits_s = waited_for_results_s(thread).max(self.woken_by_s(thread, of_pools));
         thread.main && waits_s > 0.0 && waits_s >= COLLECTS * (self.busy_s() - thread.waited_s)
-    }
-
-    /// How long a thread waited for results, as far as looks at it tell.
-    fn looked_for_results_s(&self, thread: &ThreadReport) -> f64 {
-        thread.off_gil.iter().filter(|off| waits_for_result(off)).map(|off| off.total_s).sum()
     }
 
     /// How long a thread slept until one of these ended that, if they did so again and again: to begin
@@ -144,6 +144,11 @@ impl Scene<'_> {
             wakers.fold((0, 0.0), |(count, sum_s), it| (count + it.count, sum_s + it.waited_s));
         if count > AT_BOTH_ENDS * tids.len() as u64 { waited_s } else { 0.0 }
     }
+}
+
+/// How long a thread waited for results, as far as looks at it tell.
+fn waited_for_results_s(thread: &ThreadReport) -> f64 {
+    thread.off_gil.iter().filter(|off| waits_for_result(off)).map(|off| off.total_s).sum()
 }
 
 /// Whether a thread runs the loop of a pool that a program may collect results of. One that never waits

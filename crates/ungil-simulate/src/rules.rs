@@ -41,7 +41,7 @@ pub enum Change {
     /// Each of its uses of the GIL takes so many times as long.
     Work(f64),
     /// This part (of 1) of each of its uses of the GIL is done without it: in another process, or by
-    /// code that lets go.
+    /// code that lets go. A job of a pool that does what clients ask for is done as it was.
     OffGil(f64),
     /// It has nothing to do: its uses of the GIL take no time, and between them it only sleeps.
     Idle,

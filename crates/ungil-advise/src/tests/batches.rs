@@ -66,17 +66,17 @@ fn no_schedule_brings_the_last_result_of_a_batch_sooner_that_fills_the_gil() {
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
     /// By looks at the threads.
-    ByLooks,
+    Looks,
     /// It also tells who ended the waits of the main thread.
-    ByLooksAndLocks,
+    LooksAndLocks,
     /// It tells only that; all threads have the names of a pool.
-    ByLocks,
+    Locks,
 }
 
 /// Two threads of a pool take turns to compute, the second one up to its end 50 ms later, while the main
 /// thread waits for each.
 fn pool_in_turns(shown: Shown) -> Told {
-    let are_named = shown == Shown::ByLocks;
+    let are_named = shown == Shown::Locks;
     let names = if are_named {
         ["ThreadPoolExecutor-0_0", "ThreadPoolExecutor-0_1"]
     } else {
@@ -103,7 +103,7 @@ fn pool_in_turns(shown: Shown) -> Told {
     }
     story.release(first_ns, 2);
     story.acquire(first_ns + 10_000, 1);
-    if shown != Shown::ByLooks {
+    if shown != Shown::Looks {
         // Results come, one after the other.
         for result in 1..=9 {
             story.slept_for_signal(((result * 200 - 198) * MS, result * 200 * MS), 0, 2);
@@ -133,7 +133,7 @@ fn pool_in_turns(shown: Shown) -> Told {
 
 #[test]
 fn of_a_batch_it_is_told_when_all_of_it_is_done() {
-    for shown in [Shown::ByLooksAndLocks, Shown::ByLocks] {
+    for shown in [Shown::LooksAndLocks, Shown::Locks] {
         is_told_when_it_is_done(&pool_in_turns(shown));
     }
 }
@@ -162,7 +162,7 @@ fn is_told_when_it_is_done(told: &Told) {
 
 #[test]
 fn where_nobody_knows_what_the_main_thread_of_a_batch_waits_for_it_is_told_what_threads_wait() {
-    let told = pool_in_turns(Shown::ByLooks);
+    let told = pool_in_turns(Shown::Looks);
     let gain = told.of(Kind::ToAProcess).and_then(|it| it.gain.as_ref()).unwrap();
     assert_eq!(gain.measure, Measure::WaitedPerSecond);
 }

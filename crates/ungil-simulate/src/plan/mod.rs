@@ -58,8 +58,6 @@ pub(crate) struct Planned {
     work: f64,
     /// Which part (of 1) of that it does without the GIL.
     off_gil: f64,
-    /// Whether it does not run when it is away from the GIL either.
-    is_idle: bool,
     away_runs_ns: u64,
     /// Whether the kernel runs the holder as it was recorded.
     as_recorded: bool,
@@ -202,6 +200,9 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
         let switches = Arc::new(thread.switches.clone());
         let bursts = thread.bursts_in(way);
         let bursts = if rules.once { with_end(&bursts) } else { bursts };
+        let away_runs_ns = thread.away_runs_ns();
+        let (bursts, away_runs_ns) =
+            if is_idle { (asleep(&bursts, away_runs_ns), 0) } else { (bursts, away_runs_ns) };
         // Copies that did the same at the same time would all want the GIL at once. But one whose work
         // is not what it does over and over has to do all of it, from its beginning.
         let apart = again.as_ref().filter(|again| times > 1 && again.is_its_work(&thread.bursts));
@@ -231,8 +232,7 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
                 again: again.clone(),
                 work,
                 off_gil,
-                is_idle,
-                away_runs_ns: thread.away_runs_ns(),
+                away_runs_ns,
                 as_recorded: rules.cores.is_none(),
                 is_slowed: rules.gil != Gil::Free,
                 leaders: [].into(),
@@ -269,6 +269,25 @@ fn with_end(bursts: &[Burst]) -> Arc<[Burst]> {
         last.away_ns = 0;
     }
     bursts.into()
+}
+
+/// These, where the thread only sleeps in its times away, in each of which it ran for so long.
+fn asleep(bursts: &[Burst], runs_ns: u64) -> Arc<[Burst]> {
+    let sleeps = |away_ns: u64| away_ns - away_runs_ns(away_ns, runs_ns);
+    bursts.iter().map(|it| Burst { away_ns: sleeps(it.away_ns), ..*it }).collect()
+}
+
+/// How long a thread runs in a time away in which it runs for `most_ns` at most. What is left after that is
+/// a sleep if it is long enough. A thread that computes without the GIL does so for different lengths, and
+/// the kernel puts it aside.
+fn away_runs_ns(away_ns: u64, most_ns: u64) -> u64 {
+    let least_sleep_ns = match most_ns {
+        computes_ns if computes_ns > OWN_NS => computes_ns,
+        ns if ns > LEAST_SLEEP_NS => LEAST_SLEEP_NS,
+        _ => 0,
+    };
+    let runs_ns = away_ns.min(most_ns);
+    if away_ns - runs_ns < least_sleep_ns { away_ns } else { runs_ns }
 }
 
 fn again(thread: &Thread, lasts_ns: u64, work: f64, rules: &Rules) -> Option<Again> {
@@ -346,14 +365,12 @@ impl Planned {
     /// The uses of a job that some of its uses were. What followed was a time without work.
     fn uses_of_job(&self, bursts: Range<usize>) -> impl Iterator<Item = Use> + '_ {
         let last = bursts.end.saturating_sub(1);
-        bursts
-            .filter_map(move |burst| {
-                let it = self.bursts.get(burst)?;
-                let is_last = Burst { away_ns: 0, after: None, ..*it };
-                let place = Place { burst, waits_as_after: None, round: 0 };
-                Some(self.changed(if burst == last { &is_last } else { it }, place))
-            })
-            .flat_map(|it| self.in_parts(it))
+        bursts.filter_map(move |burst| {
+            let it = self.bursts.get(burst)?;
+            let is_last = Burst { away_ns: 0, after: None, ..*it };
+            let place = Place { burst, waits_as_after: None, round: 0 };
+            Some(self.changed(if burst == last { &is_last } else { it }, place))
+        })
     }
 
     fn until(&self, link: Link, round: usize) -> Option<Until> {
@@ -397,16 +414,6 @@ impl Planned {
         }
     }
 
-    /// In a time away, what is left after it has run is a sleep if it is as long as this. A thread that
-    /// computes without the GIL does so for different lengths, and the kernel puts it aside.
-    fn least_sleep_ns(&self) -> u64 {
-        match self.away_runs_ns {
-            computes_ns if computes_ns > OWN_NS => computes_ns,
-            ns if ns > LEAST_SLEEP_NS => LEAST_SLEEP_NS,
-            _ => 0,
-        }
-    }
-
     /// How far it is when it wakes others during that use.
     fn posts_in(&self, burst: usize) -> impl Iterator<Item = Progress> {
         let first = self.posts.partition_point(|it| it.burst < burst);
@@ -426,10 +433,7 @@ impl Planned {
         let runs_ns = scaled(burst.held_ns - not_run_ns, self.work).saturating_sub(cold_ns);
         let not_run_ns = if self.as_recorded { scaled(not_run_ns, self.work) } else { 0 };
         let away_ns = if self.is_empty_after(place) { 0 } else { burst.away_ns };
-        let mut away_runs_ns = away_ns.min(self.away_runs_ns);
-        if away_ns - away_runs_ns < self.least_sleep_ns() {
-            away_runs_ns = away_ns;
-        }
+        let away_runs_ns = away_runs_ns(away_ns, self.away_runs_ns);
         let wall_ns = runs_ns.saturating_add(not_run_ns);
         let of_wall = |ns: u64| scaled(ns, wall_ns as f64 / burst.held_ns.max(1) as f64);
         let first = self.unanswered.partition_point(|it| (it.burst as usize) < place.burst);
@@ -444,7 +448,7 @@ impl Planned {
             posts: self.posts_in(place.burst).map(|it| (of_wall(it.held_ns), it)).collect(),
             end: Progress { burst: place.burst, held_ns: Progress::END },
             replies: self.replies == Some(place.burst),
-            away_runs_ns: if self.is_idle { 0 } else { away_runs_ns },
+            away_runs_ns,
             waits: self.waits(burst, place, away_ns - away_runs_ns),
         }
     }

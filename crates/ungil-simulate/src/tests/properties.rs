@@ -288,9 +288,9 @@ proptest! {
         threads in prop::collection::vec((some_thread(), any::<bool>()), 1..8),
         settings in settings(), cores in 1..4usize, off_gil in 0.0..1.0f64,
     ) {
-        let late = |(thread, is_late)| match is_late {
-            true => Thread { races: Races::too_late().into(), ..thread },
-            false => thread,
+        let late = |(thread, is_late): (Thread, bool)| {
+            let races = if is_late { Races::too_late().into() } else { thread.races };
+            Thread { races, ..thread }
         };
         let demand = demand(LASTS_NS, threads.into_iter().map(late).collect());
         let changes = (0..demand.threads.len()).map(|it| (it, Change::OffGil(off_gil))).collect();
