@@ -1,6 +1,7 @@
 //! Which threads a simulation has, and what each of them does.
 
 mod order;
+mod parts;
 mod queue;
 mod work;
 
@@ -201,8 +202,11 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
         let bursts = thread.bursts_in(way);
         let bursts = if rules.once { with_end(&bursts) } else { bursts };
         let away_runs_ns = thread.away_runs_ns();
-        let (bursts, away_runs_ns) =
-            if is_idle { (asleep(&bursts, away_runs_ns), 0) } else { (bursts, away_runs_ns) };
+        let (bursts, away_runs_ns) = if is_idle {
+            (parts::asleep(&bursts, away_runs_ns), 0)
+        } else {
+            (bursts, away_runs_ns)
+        };
         // Copies that did the same at the same time would all want the GIL at once. But one whose work
         // is not what it does over and over has to do all of it, from its beginning.
         let apart = again.as_ref().filter(|again| times > 1 && again.is_its_work(&thread.bursts));
@@ -271,12 +275,6 @@ fn with_end(bursts: &[Burst]) -> Arc<[Burst]> {
     bursts.into()
 }
 
-/// These, where the thread only sleeps in its times away, in each of which it ran for so long.
-fn asleep(bursts: &[Burst], runs_ns: u64) -> Arc<[Burst]> {
-    let sleeps = |away_ns: u64| away_ns - away_runs_ns(away_ns, runs_ns);
-    bursts.iter().map(|it| Burst { away_ns: sleeps(it.away_ns), ..*it }).collect()
-}
-
 /// How long a thread runs in a time away in which it runs for `most_ns` at most. What is left after that is
 /// a sleep if it is long enough. A thread that computes without the GIL does so for different lengths, and
 /// the kernel puts it aside.
@@ -323,43 +321,6 @@ impl Planned {
             Some(self.changed(&burst, place))
         })
         .flat_map(|it| self.in_parts(it))
-    }
-
-    /// A use as it is if a part of it is done without the GIL: that part comes before the rest each time
-    /// that the thread wakes another. What it does natively with the GIL is gone first.
-    fn in_parts(&self, all: Use) -> impl Iterator<Item = Use> + use<> {
-        if self.off_gil <= 0.0 {
-            return Vec::new().into_iter().chain(Some(all));
-        }
-        let Use { wall_ns, runs_ns, .. } = all;
-        let part = |from_ns: u64, to_ns: u64, goes_on: bool, all: &Use| {
-            let of_all = (to_ns - from_ns) as f64 / wall_ns.max(1) as f64;
-            let with_gil = of_all * (1.0 - self.off_gil);
-            Use {
-                off_gil_ns: scaled(runs_ns, of_all * self.off_gil),
-                goes_on,
-                wall_ns: scaled(wall_ns, with_gil),
-                runs_ns: scaled(runs_ns, with_gil),
-                unanswered_ns: Vec::new(),
-                posts: Vec::new(),
-                ..all.clone()
-            }
-        };
-        let mut parts = Vec::new();
-        let mut from_ns = 0;
-        for &(at_ns, progress) in &all.posts {
-            let to_ns = at_ns.clamp(from_ns, wall_ns);
-            parts.push(Use {
-                end: progress,
-                replies: false,
-                away_runs_ns: 0,
-                waits: Waits::For(0),
-                ..part(from_ns, to_ns, !parts.is_empty(), &all)
-            });
-            from_ns = to_ns;
-        }
-        let last = part(from_ns, wall_ns, !parts.is_empty(), &all);
-        parts.into_iter().chain(Some(last))
     }
 
     /// The uses of a job that some of its uses were. What followed was a time without work.
