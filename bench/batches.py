@@ -98,10 +98,10 @@ def _real(runs: Runs, variant: Variant) -> list[float]:
     return runs.ratios(variant, THREADS, lambda it: it["took_s"])
 
 
-def _told(runs: Runs, variant: Variant) -> list[list[float]]:
-    """What was predicted of that, in each round in which anything was."""
+def _told(runs: Runs, variant: Variant) -> list[float]:
+    """What was predicted of that, and its range if there is one: medians of rounds with any."""
     each = [round_[RECORDED.name][variant.name] for round_ in runs.rounds]
-    return [it for it in each if it]
+    return [statistics.median(it) for it in zip(*filter(None, each), strict=True)]
 
 
 def _table(runs: Runs) -> Table:
@@ -111,16 +111,14 @@ def _table(runs: Runs) -> Table:
     first = [round_[RECORDED.name]["first"] for round_ in runs.rounds]
     for variant in (PROCESSES, SHORT):
         told, real = _told(runs, variant), _real(runs, variant)
-        predicted = statistics.median(it[0] for it in told) if told else None
-        ends = (1, 2) if told and told[0][1:] else ()
-        ranges = [statistics.median(it[end] for it in told) for end in ends]
+        predicted, ends = told[:1], told[1:]
         table.add_row(
             variant.name,
             f"{runs.median(THREADS, lambda it: it['took_s']):.2f}",
-            "" if predicted is None else f"{predicted:.2f}",
-            " to ".join(f"{it:.2f}" for it in ranges),
+            "".join(f"{it:.2f}" for it in predicted),
+            " to ".join(f"{it:.2f}" for it in ends),
             spread(real),
-            "" if predicted is None else f"{predicted / statistics.median(real):.2f}",
+            "".join(f"{it / statistics.median(real):.2f}" for it in predicted),
             ", ".join(sorted(set(first))),
         )
     return table
@@ -132,11 +130,8 @@ def _targets(all_runs: list[Runs]) -> Iterator[Target]:
         close = within = 0
         for runs in all_runs:
             real, told = statistics.median(_real(runs, variant)), _told(runs, variant)
-            ratio = statistics.median(it[0] for it in told) / real if told else 0.0
-            close += 1 / CLOSE <= ratio <= CLOSE
-            if told and told[0][1:]:
-                low, high = (statistics.median(it[end] for it in told) for end in (1, 2))
-                within += low <= real <= high
+            close += any(1 / CLOSE <= it / real <= CLOSE for it in told[:1])
+            within += len(told) > 1 and told[1] <= real <= told[2]
         of = f"of {len(all_runs)}"
         claim = f"{variant.name}: the predicted time is within {CLOSE - 1:.0%} of the real one"
         yield Target(f"{claim} in all batches", close == len(all_runs), f"{close} {of}")

@@ -177,8 +177,8 @@ impl<'a> Scene<'a> {
         group.map(|group| group.pattern).filter(|pattern| !pattern.is_empty())
     }
 
-    /// What gains are told in here, but for a batch of which it is known how long it takes. Where nearly all calls return at once, what one of them waits on
-    /// average sounds like nothing.
+    /// What gains are told in here, but for a batch of which it is known how long it takes. Where nearly
+    /// all calls return at once, what one of them waits on average sounds like nothing.
     pub fn measure(&self) -> Measure {
         match self.finding.1.evidence {
             Evidence::Convoy { late, calls, .. } if (late as f64) < LATE_PART * calls as f64 => {
