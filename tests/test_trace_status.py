@@ -181,6 +181,16 @@ def test_a_trace_of_a_running_process_that_may_not_grow_is_a_failure(
     assert ungil("trace", "-q", "-o", "u.pftrace", *words).returncode == 0
 
 
+def test_json_of_a_running_process_that_cannot_be_written_is_a_failure(
+    tmp_path: Path, start: Start
+) -> None:
+    words = ["trace", "-q", "--pid", str(running(start, "computing")), "--for", "1s", "--json", "-"]
+    outcome = in_shell(tmp_path, "1>/dev/full", *UNGIL, *words)
+    said = "ungil: cannot write the report to '-': no space left on device\n"
+    assert (outcome.returncode, outcome.stderr) == (1, said)
+    assert in_shell(tmp_path, "", *UNGIL, *words).returncode == 0
+
+
 def test_a_name_that_was_taken_meanwhile_costs_no_status(ungil: Run, tmp_path: Path) -> None:
     code = "open('t.pftrace', 'w').write('mine'); raise SystemExit(7)"
     outcome = ungil("trace", "-q", "-o", "t.pftrace", "-c", code)

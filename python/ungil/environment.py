@@ -10,11 +10,12 @@
 | `UNGIL_CHILDREN` | `0`: programs that it starts are left alone              | the hook, start-up |
 | `UNGIL_STANDBY`  | `1`: the hook is loaded, and waits until it is asked for | the hook           |
 | `UNGIL_RUN`      | the file in which it is noted that a GIL is scheduled    | the hook           |
+| `UNGIL_SESSION`  | the folder of the recording that it is part of           | the hook           |
 | `UNGIL_CLOCK`    | the clock that times are taken from                      | `ungil trace`      |
 | `UNGIL_GORNIR`   | the program of gornir that is to be measured             | `ungil lab`        |
 
 Start-up is what runs in `startup/` before the program.
-What a recorder needs besides, `Recorder.environment` sets and the hook reads; no Python names it.
+What a recorder needs besides (the session, too), `Recorder.environment` sets and the hook reads.
 
 The hook and what runs on other Pythons (`startup/sitecustomize.py` and what it imports) cannot
 import this: they have the same names once more, which a test compares.
@@ -43,6 +44,7 @@ SLICE = "UNGIL_SLICE"
 CHILDREN = "UNGIL_CHILDREN"
 STANDBY = "UNGIL_STANDBY"
 RUN = "UNGIL_RUN"
+SESSION = "UNGIL_SESSION"
 CLOCK = "UNGIL_CLOCK"
 GORNIR = "UNGIL_GORNIR"
 

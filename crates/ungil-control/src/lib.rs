@@ -4,6 +4,7 @@
 pub mod files;
 pub mod hookable;
 mod mapping;
+pub mod namespaces;
 mod no_page;
 mod page;
 pub mod preload;

@@ -6,7 +6,6 @@
 use std::ffi::c_void;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::num::ParseIntError;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -20,6 +19,7 @@ use ungil_core::request::{Answer, Request};
 
 use crate::files;
 use crate::mapping::Mapping;
+use crate::namespaces::own_number;
 use crate::no_page::{self, NoPage};
 
 /// How long a process that uses its GIL may take to serve a request.
@@ -50,7 +50,7 @@ impl Page {
             }
             maps => maps?,
         };
-        let number = number_in_its_own_namespace(&process)?;
+        let number = own_number(&process)?;
         let mappings: Vec<Mapping> =
             maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse).collect();
         let mut refusal = None;
@@ -182,18 +182,6 @@ impl Drop for Page {
         // SAFETY: the mapping made in `open`; no reference into it outlives `self`.
         unsafe { libc::munmap(self.start, CONTROL_BYTES) };
     }
-}
-
-/// How a process, maybe of a container, calls itself: the last number of `NSpid`.
-fn number_in_its_own_namespace(process: &Path) -> io::Result<u32> {
-    let status = fs::read_to_string(process.join("status"))?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))
-        .and_then(|numbers| numbers.split_ascii_whitespace().last())
-        .ok_or_else(|| io::Error::other("the kernel does not say its process id"))?
-        .parse()
-        .map_err(|error: ParseIntError| io::Error::other(error))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! from outside.
 
 use crate::session::{decimal, variable};
-use crate::system::{current_pid, keeping_errno, may_grow_to};
+use crate::system::{current_pid, keeping_errno, may_grow_to, pid_namespace};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -220,13 +220,4 @@ pub fn path(prefix: &str) -> [u8; 64] {
         length += part.len();
     }
     path
-}
-
-/// The number of the namespace in which [`current_pid`] means this process, 0 if unknown.
-fn pid_namespace() -> u32 {
-    // SAFETY: all-zero is a valid stat.
-    let mut facts: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is NUL-terminated, `facts` valid for writing.
-    unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut facts) };
-    u32::try_from(facts.st_ino).unwrap_or(0)
 }

@@ -8,6 +8,15 @@ pub fn current_pid() -> u32 {
     unsafe { libc::getpid() }.cast_unsigned()
 }
 
+/// The number of the namespace in which [`current_pid`] means this process, 0 if unknown.
+pub fn pid_namespace() -> u32 {
+    // SAFETY: all-zero is a valid stat.
+    let mut facts: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is NUL-terminated, `facts` valid for writing.
+    unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut facts) };
+    u32::try_from(facts.st_ino).unwrap_or(0)
+}
+
 /// A file that grows past the limit would raise SIGXFSZ in the program.
 pub fn may_grow_to(bytes: usize) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -3,7 +3,7 @@
 
 use crate::interval::Shorter;
 use crate::session::Session;
-use crate::system::{current_pid, keeping_errno, last_errno, may_grow_to};
+use crate::system::{current_pid, keeping_errno, last_errno, may_grow_to, pid_namespace};
 use crate::{clock, free_threaded, gil, park, stacks};
 use libc::{c_int, c_void};
 use std::cell::UnsafeCell;
@@ -327,6 +327,7 @@ fn publish(start: *mut u8, python: &[u8], status: Status, recording: Recording) 
     let header = table.header();
     header.abi.store(ABI, Relaxed);
     header.pid.store(current_pid(), Relaxed);
+    header.pid_namespace.store(pid_namespace(), Relaxed);
     // SAFETY: getppid has no preconditions.
     header.parent_pid.store(unsafe { libc::getppid() }.cast_unsigned(), Relaxed);
     header.status.store(status as u32, Relaxed);

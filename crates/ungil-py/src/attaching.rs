@@ -13,6 +13,7 @@ use ungil_core::schedule::Settings;
 use ungil_trace::recorder::Recorder;
 
 use crate::hook;
+use crate::recording::unprepared;
 
 /// How long a process that uses its GIL may take to leave it to CPython.
 const LEAVES: Duration = Duration::from_secs(1);
@@ -75,7 +76,7 @@ pub fn ask(py: Python<'_>, pid: u32, request: &Request) -> PyResult<Option<f64>>
 
 /// Has a process join a recording, and begins it; as [`ask`].
 pub fn attach(py: Python<'_>, recorder: &mut Recorder, pid: u32) -> PyResult<Option<f64>> {
-    let request = recorder.request()?;
+    let request = recorder.request(pid).map_err(unprepared)?;
     let stopped = ask(py, pid, &request)?;
     // Once; further processes are found.
     recorder.start(format!("/proc/{pid}/exe").into())?;

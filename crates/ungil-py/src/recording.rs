@@ -93,7 +93,7 @@ impl Recorder {
 
     /// This very process joins, and is recorded from now on.
     fn join(&mut self) -> PyResult<()> {
-        let request = self.recorder.request()?;
+        let request = self.recorder.request(std::process::id()).map_err(unprepared)?;
         let hook = hook::Hook::get().map_err(PyRuntimeError::new_err)?;
         hook.request(&request).map_err(PyRuntimeError::new_err)?;
         Ok(self.recorder.start(std::env::current_exe()?)?)

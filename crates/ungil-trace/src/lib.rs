@@ -8,6 +8,7 @@ mod dense;
 mod quantile;
 pub mod record;
 pub mod origin;
+mod numbers;
 mod free_threaded;
 pub mod report;
 pub mod analysis;

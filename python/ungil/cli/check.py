@@ -16,6 +16,7 @@ from ungil.cli.completing import files
 from ungil.cli.overwriting import distinct, files_of, no_stream, spare
 from ungil.cli.program import Program, find_program
 from ungil.cli.streams import fail, say
+from ungil.cli.trace.nested import warn_if_recorded
 from ungil.cli.trace.outputs import json_file, what_is_missing
 from ungil.errors import UsageError
 from ungil.formatting import duration, plural, printable, reason
@@ -122,6 +123,7 @@ def _recorder(output: str | None, path: str, limits: Limits, no_children: bool) 
 def _run(program: Program, recorder: Recorder) -> tuple[int, dict[str, Any]]:
     """The program's status, negative for the signal that ended it, and the report."""
     environment = recorded(recorder, os.environ)
+    warn_if_recorded(program)
     with Child() as child:
         try:
             child.start(program.executable, program.argv, environment)

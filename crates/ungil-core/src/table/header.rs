@@ -54,7 +54,8 @@ pub struct Header {
     pub policy: AtomicU32,
     /// The [`crate::tick::Clock`] of all times here and in the rings, as a number.
     pub clock: AtomicU32,
-    padding_of_clock: AtomicU32,
+    /// The PID namespace of all ids of processes and threads here; 0 if the process does not know it.
+    pub pid_namespace: AtomicU32,
     /// Counters of the threads that have ended.
     pub ended: Ended,
     /// `Py_GetVersion()`, NUL-padded, cut to fit.

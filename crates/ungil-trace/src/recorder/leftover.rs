@@ -23,10 +23,11 @@ pub struct Removed {
 
 /// Removes all sessions of this user whose recorders are dead. What cannot be removed stays.
 pub fn remove_dead_sessions() -> Vec<Removed> {
-    places().iter().flat_map(|place| remove_in(place)).collect()
+    places().iter().flat_map(|place| remove_dead_in(place)).collect()
 }
 
-fn remove_in(place: &Path) -> Vec<Removed> {
+/// The same in one place.
+pub(super) fn remove_dead_in(place: &Path) -> Vec<Removed> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     entries
         .filter_map(Result::ok)
@@ -94,7 +95,7 @@ mod tests {
         fs::write(place.path().join(format!("{PREFIX}file")), "").unwrap();
         fs::create_dir(place.path().join("ungil-other")).unwrap();
 
-        let mut removed = remove_in(place.path());
+        let mut removed = remove_dead_in(place.path());
         removed.sort_by(|one, other| one.path.cmp(&other.path));
         assert_eq!(removed.iter().map(|it| &it.path).collect::<Vec<_>>(), [&dead[0], &dead[1]]);
         assert!(removed.iter().all(|it| it.bytes >= 10_000), "{removed:?}");
@@ -119,7 +120,7 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while done.load(Relaxed) < 2 {
-                        remove_in(place.path());
+                        remove_dead_in(place.path());
                     }
                 });
                 scope.spawn(|| {

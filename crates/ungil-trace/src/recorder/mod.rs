@@ -148,6 +148,8 @@ pub enum CreateError {
 pub struct Recorder {
     options: RecorderOptions,
     session: Arc<Session>,
+    /// Where the recorded processes put their tables: the session, or another one that they see.
+    tables: Arc<Session>,
     shared: Arc<Shared>,
     /// What the counter and the clock said before anything was recorded, if the counter is used.
     beginning: Option<Reading>,
@@ -201,8 +203,10 @@ impl Recorder {
     }
 
     fn with(options: RecorderOptions, session: Session, shared: Arc<Shared>, sink: Sink) -> Self {
+        let session = Arc::new(session);
         Self {
-            session: Arc::new(session),
+            tables: session.clone(),
+            session,
             beginning: if options.counter { clock::read_both() } else { None },
             is_joined: false,
             made_by: std::process::id(),
@@ -230,13 +234,16 @@ impl Recorder {
         session.environment(&options.hook, preload, options.follow_children, tick)
     }
 
-    /// What a process that runs is asked, so that it joins. Those that join are asked to leave at the
-    /// end. Before the start of the recording.
-    pub fn request(&mut self) -> io::Result<Request> {
+    /// What process `pid`, which runs, is asked, so that it joins. Those that join are asked to leave
+    /// at the end. Before the start of the recording.
+    pub fn request(&mut self, pid: u32) -> Result<Request, CreateError> {
         self.is_joined = true;
-        let Self { options, session, .. } = self;
+        if let Some(elsewhere) = self.session.elsewhere(pid)? {
+            self.session.is_for(pid)?;
+            self.tables = Arc::new(elsewhere);
+        }
         let tick = self.beginning.and_then(times::tick_since);
-        session.request(options.follow_children, tick)
+        Ok(self.tables.request(self.options.follow_children, tick)?)
     }
 
     /// Begins to record; `executable` is the program that is about to be started. A second call
@@ -254,7 +261,7 @@ impl Recorder {
                     self.is_joined,
                     (watch, pace, blame_ns),
                     Times::new(self.beginning),
-                    self.session.clone(),
+                    self.tables.clone(),
                     self.shared.clone(),
                 );
                 let thread = Builder::new().name("ungil-recorder".into());
@@ -296,7 +303,7 @@ impl Recorder {
         let state = std::mem::replace(&mut self.state, State::Over);
         if self.made_by != std::process::id() {
             // Its threads and its files are the parent's.
-            std::mem::forget((state, self.session.clone()));
+            std::mem::forget((state, self.session.clone(), self.tables.clone()));
             return None;
         }
         let State::Running(worker) = state else { return None };
@@ -304,6 +311,7 @@ impl Recorder {
         worker.thread().unpark();
         let outcome = worker.join().ok();
         // Not left to `drop`: the caller may end by the signal that killed the program.
+        self.tables.remove();
         self.session.remove();
         // A process that is killed cannot remove its own.
         files::remove_stale();

@@ -5,11 +5,13 @@ use super::leftover::is_abandoned;
 use super::session::PREFIX;
 use super::table_file::TableFile;
 use crate::clock;
+use crate::numbers::Numbers;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use ungil_control::namespaces::own_number;
 use ungil_core::atomic::Ordering::{Acquire, Relaxed};
 use ungil_core::schedule::Policy;
 use ungil_core::table::{
@@ -60,11 +62,11 @@ pub struct ThreadNow {
     pub releases: u64,
 }
 
-/// Now, by a table.
+/// Now, by a table. `known` says the id of the thread of a slot, and the GIL of its last event.
 pub fn now(
     table: Table,
     pid: u32,
-    mut gil: impl FnMut(usize) -> u8,
+    mut known: impl FnMut(usize, &Slot) -> (u32, u8),
     mut ns: impl FnMut(u64) -> u64,
 ) -> ProcessNow {
     let header = table.header();
@@ -73,10 +75,11 @@ pub fn now(
     let threads = slots.filter(|(_, slot)| slot.state() == Some(SlotState::Live));
     let threads = threads.map(|(index, slot)| {
         let waiting = slot.waiting_since_ticks.load(Relaxed);
+        let (tid, gil) = known(index, slot);
         ThreadNow {
-            tid: slot.tid.load(Relaxed),
+            tid,
             ident: slot.ident.load(Relaxed),
-            gil: gil(index),
+            gil,
             holding_since_ns: moment(slot.holding_since_ticks.load(Relaxed), &mut ns),
             waiting_since_ns: moment(waiting, &mut ns),
             is_first_wait: waiting != 0 && is_fresh(slot),
@@ -126,7 +129,7 @@ fn releases(counters: &Counters) -> u64 {
 pub fn now_as_others_record_it(pid: u32) -> Option<ProcessNow> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let maps = fs::read(process.join("maps")).ok()?;
-    let own_number = number_in_its_own_namespace(&process)?;
+    let own_number = own_number(&process).ok()?;
     maps.split(|&byte| byte == b'\n').filter_map(path_of_a_table).find_map(|path| {
         let mut outside = process.join("root").into_os_string();
         outside.push(path);
@@ -152,15 +155,11 @@ pub fn now_as_others_record_it(pid: u32) -> Option<ProcessNow> {
             }
         };
         // Only events tell of which GIL they are, and those belong to that recorder.
-        Some(now(file.table(), pid, |_| 0, ns))
+        let mut numbers = Numbers::of(header);
+        // Only events tell of which GIL they are, and those belong to that recorder.
+        let known = |_, slot: &Slot| (numbers.told_tid(slot.tid.load(Relaxed)), 0);
+        Some(now(file.table(), pid, known, ns))
     })
-}
-
-/// How a process, maybe of a container, calls itself: the last number of `NSpid`.
-fn number_in_its_own_namespace(process: &Path) -> Option<u32> {
-    let status = fs::read_to_string(process.join("status")).ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// The path in a line of `maps`, if it is that of a table in a session which is still there.

@@ -3,11 +3,13 @@
 //! It is locked as long as its recorder lives ([`crate::flock`]); one that is not was left by a
 //! recorder that was killed ([`super::leftover`]).
 
+use super::leftover::remove_dead_in;
 use crate::flock::try_lock;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -17,46 +19,73 @@ use ungil_core::tick::Tick;
 
 /// Free space below which a place is not used: a container's default is 64 MiB.
 const ENOUGH_BYTES: u64 = 32 << 20;
+/// Where a session may be in any case.
+const USUAL_PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 /// What the names of sessions begin with.
 pub const PREFIX: &str = "ungil-session-";
 
 /// A session directory, removed with everything in it at the end of the recording.
 #[derive(Debug)]
 pub struct Session {
+    /// As this process reaches it.
     directory: PathBuf,
+    /// As the recorded processes do.
+    seen: PathBuf,
     /// Its lock.
     _open: File,
+    /// The folder it is in, of a process that sees other files: by its name it could be reached only
+    /// as long as that process lives.
+    place: Option<File>,
 }
 
 /// There is no place for a session: what is wrong with each.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "there is no room for the recording's buffers ({}); set TMPDIR to a folder on a disk with {} MiB \
-     free, or mount a tmpfs at /dev/shm", .0.join("; "), ENOUGH_BYTES >> 20
-)]
-pub struct NoPlace(Vec<String>);
+pub enum NoPlace {
+    /// In the files that this process sees.
+    #[error(
+        "there is no room for the recording's buffers ({}); set TMPDIR to a folder on a disk with {} \
+         MiB free, or mount a tmpfs at /dev/shm", .0.join("; "), ENOUGH_BYTES >> 20
+    )]
+    Here(Vec<String>),
+    /// In those that another one sees.
+    #[error(
+        "there is no room for the recording's buffers where it sees other files than ungil ({}); \
+         mount a tmpfs of {} MiB or more there, such as at /dev/shm", .0.join("; "), ENOUGH_BYTES >> 20
+    )]
+    There(Vec<String>),
+}
 
 impl Session {
     /// Creates the directory in shared memory, or in a temporary directory where shared memory is
     /// missing or short.
     pub fn create() -> Result<Self, NoPlace> {
-        let mut problems = Vec::new();
-        for place in places() {
-            match room(&place).and_then(|()| Self::create_in(&place)) {
-                Ok(session) => return Ok(session),
-                Err(error) => {
-                    let text = error.to_string();
-                    // As a person would say it, without the number.
-                    let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
-                    problems.push(format!("{}: {text}", place.display()));
-                }
-            }
+        first(places(), Self::create_in).map_err(NoPlace::Here)
+    }
+
+    /// Creates one that process `pid` sees, if it sees other files than this process, as in a
+    /// container, and this session is not among them.
+    pub fn elsewhere(&self, pid: u32) -> Result<Option<Self>, NoPlace> {
+        let root = PathBuf::from(format!("/proc/{pid}/root"));
+        let facts = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+        // What cannot be looked up is taken to be as here: who may not look may not attach either.
+        let is_here = facts(&root).is_none()
+            || facts(&below(&root, &self.directory)) == facts(&self.directory);
+        if is_here {
+            return Ok(None);
         }
-        Err(NoPlace(problems))
+        let create = |place: &Path| Self::create_below(&root, place);
+        let usual = USUAL_PLACES.map(PathBuf::from).to_vec();
+        first(usual, create).map(Some).map_err(NoPlace::There)
+    }
+
+    /// Notes that process `pid` is recorded, whose table is elsewhere.
+    pub fn is_for(&self, pid: u32) -> io::Result<()> {
+        File::create(self.directory.join(format!("{pid}-0"))).map(drop)
     }
 
     /// Creates one in `place`.
     pub(super) fn create_in(place: &Path) -> io::Result<Self> {
+        room(place)?;
         loop {
             let directory = make_directory(place)?;
             match Self::locked(directory) {
@@ -67,6 +96,17 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Creates one in what a process whose root is `root` sees as `place`.
+    fn create_below(root: &Path, place: &Path) -> io::Result<Self> {
+        let open = File::open(below(root, place))?;
+        let here = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+        remove_dead_in(&here);
+        let mut session = Self::create_in(&here)?;
+        session.seen = place.join(session.directory.file_name().unwrap_or_default());
+        session.place = Some(open);
+        Ok(session)
     }
 
     /// The session in a new directory, if that is still there.
@@ -81,10 +121,11 @@ impl Session {
         // Where there are no locks nobody cleans up.
         let is_locked = try_lock(&open).unwrap_or(true);
         let is_there = fs::metadata(&directory)?.ino() == open.metadata()?.ino();
-        Ok((is_locked && is_there).then(|| Self { directory, _open: open }))
+        let seen = directory.clone();
+        Ok((is_locked && is_there).then(|| Self { directory, seen, _open: open, place: None }))
     }
 
-    /// Where processes put their tables.
+    /// Where processes put their tables, as this process reaches it.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -113,11 +154,11 @@ impl Session {
 }
 
 impl Session {
-    /// What makes a process join that runs, in the root of which this directory has the same path.
+    /// What makes a process join that runs, and that this session is for.
     pub fn request(&self, follow_children: bool, tick: Option<Tick>) -> io::Result<Request> {
-        let path = self.directory.as_os_str().as_bytes();
+        let path = self.seen.as_os_str().as_bytes();
         Request::join(path, follow_children, tick).ok_or_else(|| {
-            let what = format!("the path {} is too long for a session", self.directory.display());
+            let what = format!("the path {} is too long for a session", self.seen.display());
             io::Error::new(io::ErrorKind::InvalidInput, what)
         })
     }
@@ -134,11 +175,38 @@ impl Drop for Session {
     }
 }
 
+/// The session in the first place that has one; what is wrong with each if none has.
+fn first(
+    places: Vec<PathBuf>,
+    create: impl Fn(&Path) -> io::Result<Session>,
+) -> Result<Session, Vec<String>> {
+    let mut problems = Vec::new();
+    for place in places {
+        match create(&place) {
+            Ok(session) => return Ok(session),
+            Err(error) => {
+                let text = error.to_string();
+                // As a person would say it, without the number.
+                let text = text.split(" (os error").next().unwrap_or_default();
+                let (first, rest) = text.split_at(text.ceil_char_boundary(1));
+                problems.push(format!("{}: {}{rest}", place.display(), first.to_lowercase()));
+            }
+        }
+    }
+    Err(problems)
+}
+
+/// What a process whose root is `root` sees as `path`.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
 /// Where a session may be, the best place first. Temporary directories are those of Python's
 /// `tempfile`.
 pub fn places() -> Vec<PathBuf> {
-    let mut places = vec![PathBuf::from("/dev/shm"), env::temp_dir()];
-    for usual in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+    let [shared, usual @ ..] = USUAL_PLACES.map(PathBuf::from);
+    let mut places = vec![shared, env::temp_dir()];
+    for usual in usual {
         if !places.contains(&usual) {
             places.push(usual);
         }
@@ -194,7 +262,7 @@ mod tests {
     fn where_there_is_no_place_each_is_named_with_what_is_wrong_with_it() {
         let problems = ["/nowhere: no such file or directory", "/full: 3 MiB free"];
         assert_eq!(
-            NoPlace(problems.map(str::to_owned).to_vec()).to_string(),
+            NoPlace::Here(problems.map(str::to_owned).to_vec()).to_string(),
             "there is no room for the recording's buffers (/nowhere: no such file or directory; \
              /full: 3 MiB free); set TMPDIR to a folder on a disk with 32 MiB free, or mount a \
              tmpfs at /dev/shm"

@@ -134,7 +134,8 @@ fn sessions() -> Vec<PathBuf> {
     entries.flatten().filter(|it| is_session(it.file_name())).map(|it| it.path()).collect()
 }
 
-/// Tables are called by the id of their process, a dash, and a number.
+/// Tables are called by the id of their process, a dash, and a number. One that is elsewhere has its name
+/// here ([`Session::is_for`]).
 fn has_table_of(directory: &Path, pid: u32) -> bool {
     let Ok(entries) = fs::read_dir(directory) else { return false };
     let start = format!("{pid}-");

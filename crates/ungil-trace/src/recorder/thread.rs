@@ -5,6 +5,7 @@ use super::gap::Gap;
 use super::kernel_counts::{kernel_count, switches};
 use super::times::Times;
 use super::used_before::{Used, UsedBefore};
+use crate::numbers::Numbers;
 use crate::record::{ProcessId, Record, ThreadId, ThreadTotals};
 use std::fs;
 use ungil_core::atomic::Ordering::Relaxed;
@@ -16,8 +17,10 @@ use ungil_core::tick::Clock;
 pub struct Thread {
     /// Its id in the trace.
     pub id: ThreadId,
-    /// Kernel thread id.
+    /// Kernel thread id; 0 if it is of another namespace, and had ended before it was found.
     pub tid: u32,
+    /// What it calls itself.
+    pub own_tid: u32,
     /// `threading.get_ident()`.
     pub ident: u64,
     /// Whether Python's own name is known.
@@ -44,7 +47,7 @@ impl Thread {
     /// The thread that has `slot`, whose first record is given out.
     pub fn introduce(
         process: ProcessId,
-        pid: u32,
+        numbers: &mut Numbers,
         slot: &Slot,
         at_ns: u64,
         used_before: &UsedBefore,
@@ -53,13 +56,13 @@ impl Thread {
     ) -> Self {
         let id = *next;
         next.0 += 1;
-        let tid = slot.tid.load(Relaxed);
-        let is_main = tid == pid;
-        let name = if is_main { "MainThread".to_owned() } else { format!("thread-{tid}") };
-        give(Record::ThreadStarted { thread: id, process, tid, at_ns, name });
-        Self {
+        let own_tid = slot.tid.load(Relaxed);
+        let tid = numbers.tid(own_tid);
+        let is_main = own_tid == numbers.own_pid();
+        let thread = Self {
             id,
             tid,
+            own_tid,
             ident: slot.ident.load(Relaxed),
             named: is_main,
             gil: 0,
@@ -70,7 +73,16 @@ impl Thread {
             was_active: true,
             follower: Follower::default(),
             gap: Gap::default(),
-        }
+        };
+        let tid = thread.told_tid();
+        let name = if is_main { "MainThread".to_owned() } else { format!("thread-{tid}") };
+        give(Record::ThreadStarted { thread: id, process, tid, at_ns, name });
+        thread
+    }
+
+    /// What users are told: if nothing else is known, what it calls itself.
+    pub const fn told_tid(&self) -> u32 {
+        if self.tid == 0 { self.own_tid } else { self.tid }
     }
 
     /// When the hold began that goes on, 0 if there is none. It is the same at every look, which what
@@ -108,15 +120,16 @@ impl Thread {
     /// one of its own (Python 3.14 sets it, and so do many native libraries).
     pub fn name_by_kernel(
         &self,
-        pid: u32,
+        numbers: &Numbers,
         table: Table,
         slot: &Slot,
         give: &mut impl FnMut(Record),
     ) {
         let name = load_text(&slot.comm);
+        let (pid, own_pid) = (numbers.pid(), numbers.own_pid());
         // The main thread's name as it was, because the process may be gone, and as it is, because
         // it may have been changed.
-        let mains = table.used_slots().iter().filter(|main| main.tid.load(Relaxed) == pid);
+        let mains = table.used_slots().iter().filter(|main| main.tid.load(Relaxed) == own_pid);
         let before = mains.map(|main| load_text(&main.comm));
         let now = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let mut inherited = before.chain([now.trim_end().to_owned()]);

@@ -11,6 +11,7 @@ use super::reader::{Inside, StackReader, guarded};
 use super::spied::{MAIN, Spied, frame};
 use super::{StackError, TRIES};
 use crate::clock::now_ns;
+use crate::numbers::Numbers;
 use crate::record::Frame;
 
 /// All threads of a process at one moment, as far as reading them takes no time.
@@ -55,10 +56,21 @@ impl StackReader {
             match read {
                 Err(StackError::NotReady(_)) if attempt < TRIES => attempt += 1,
                 other => {
-                    return other.map(|threads| Everyone { begun_ns, at_ns: now_ns(), threads });
+                    let mut threads = other?;
+                    let at_ns = now_ns();
+                    threads.iter_mut().for_each(|thread| thread.renumber(&mut self.numbers));
+                    return Ok(Everyone { begun_ns, at_ns, threads });
                 }
             }
         }
+    }
+}
+
+impl ThreadStack {
+    /// Gives it the kernel's id for it here, where the interpreter has that of its own namespace.
+    fn renumber(&mut self, numbers: &mut Numbers) {
+        let tid = self.tid.and_then(|own| u32::try_from(own).ok()).map(|own| numbers.tid(own));
+        self.tid = tid.filter(|&tid| tid != 0).map(u64::from);
     }
 }
 

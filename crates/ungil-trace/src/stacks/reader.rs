@@ -16,6 +16,7 @@ use super::spied::Spied;
 use super::{Sample, StackError, ThreadNames};
 use crate::clock::{now_ns, with_cpu_ns};
 use crate::free_threaded::FreeThreaded;
+use crate::numbers::Numbers;
 
 /// A look at the libraries of a process is followed by so many times its CPU time without one,
 const LIBRARIES_REST: u32 = 100;
@@ -33,6 +34,7 @@ const VERSION_SOUGHT: &str = "find python version";
 /// names 0.6 ms with 3 threads and 6 ms with 200.
 pub struct StackReader {
     pub(super) pid: u32,
+    pub(super) numbers: Numbers,
     pub(super) inside: Inside,
     libraries: Vec<String>,
     /// When they may be looked up again.
@@ -67,6 +69,7 @@ impl StackReader {
             let libraries = Vec::new();
             Ok::<_, anyhow::Error>(Self {
                 pid,
+                numbers: Numbers::of_process(pid),
                 inside,
                 libraries,
                 libraries_at: None,

@@ -32,6 +32,7 @@ from ungil.cli.trace.attached import (
     told_by_signals,
 )
 from ungil.cli.trace.flight import flight_options, new_flight, snapshots_told
+from ungil.cli.trace.nested import warn_if_recorded
 from ungil.cli.trace.outputs import free_name, json_file, snapshots_beside, what_is_missing
 from ungil.durations import parse_duration
 from ungil.environment import CLOCK, POLICY
@@ -168,6 +169,8 @@ def command(
     if flight is not None and force:
         raise UsageError("--force cannot be combined with --last; snapshots never replace a file")
     counter = _may_use_counter()
+    if program is not None:
+        warn_if_recorded(program)
     if program is not None and variables[POLICY] != DEFAULT_POLICY:
         warn_if_unscheduled(program)
 
@@ -195,13 +198,14 @@ def command(
         if flight is not None:
             told = snapshots_told(recorder, quiet=quiet, on_signal=program is None)
         reports: list[str] = []
+        problems = _Problems()
         if pid is not None:
             with told_by_signals() as ended_by, told:
                 way = attach(recorder, pid)
                 if not quiet:
                     announce(pid, for_ns, way)
                 await_end(pid, for_ns, ended_by)
-                with _told("there is no report"):
+                with problems.told("there is no report"):
                     reports.append(recorder.stop())
         status = 0
         if program is not None:
@@ -209,26 +213,26 @@ def command(
             with Child() as child:
                 _start(child, program, environment, None if flight is None else recorder)
                 # What it does until then waits in its rings.
-                with _told("the program is not recorded"):
+                with problems.told("the program is not recorded"):
                     recorder.start(program.executable)
                 with told:
                     status = child.wait()
-                    with _told("there is no report"):
+                    with problems.told("there is no report"):
                         reports.append(recorder.stop())
         for report in reports if flight is None else ():
             place = recorder.incomplete[1] if recorder.incomplete else path
-            with _told(f"cannot write the report to {json_path!r}"):
+            with problems.told(f"cannot write the report to {json_path!r}"):
                 write_json(report)
             if not quiet:
-                with _told("cannot print the report"):
+                with problems.told("cannot print the report"):
                     _print(recorder, report, place, blame_after)
             if page is not None:
-                with _told("there is no page"):
+                with problems.told("there is no page"):
                     write(place, page, blame_after)
         if recorder.incomplete is not None:
             say(what_is_missing(path, *recorder.incomplete))
-            # A program's own status counts; with --pid there is none.
-            status = 1 if program is None else status
+        if program is None and (problems.are_there or recorder.incomplete is not None):
+            status = 1
     return _as(status)
 
 
@@ -240,20 +244,30 @@ def _name(program: Program | None, pid: int | None) -> str:
     return f"{name_of(pid)}-{pid}"
 
 
-@contextmanager
-def _told(what: str) -> Generator[None]:
-    """Say what went wrong inside, after `what`, and go on: the program's exit status is to count.
+class _Problems:
+    """What goes wrong once there is a program: it is said, and the rest goes on.
 
-    So does Ctrl-C, after the end of the program.
+    The program's own exit status is to count, if it has one. So does Ctrl-C, after its end.
     """
-    try:
-        yield
-    except OSError as error:
-        say(f"{what}: {reason(error)}")
-    except Exception as error:
-        say(f"{what}: {error or type(error).__name__}")
-    except KeyboardInterrupt:
-        say(f"{what}: interrupted")
+
+    def __init__(self) -> None:
+        self.are_there = False
+
+    @contextmanager
+    def told(self, what: str) -> Generator[None]:
+        """Say what goes wrong inside, after `what`."""
+        try:
+            yield
+        except OSError as error:
+            self._tell(f"{what}: {reason(error)}")
+        except Exception as error:
+            self._tell(f"{what}: {error or type(error).__name__}")
+        except KeyboardInterrupt:
+            self._tell(f"{what}: interrupted")
+
+    def _tell(self, sentence: str) -> None:
+        self.are_there = True
+        say(sentence)
 
 
 def _may_use_counter() -> bool:

@@ -1,5 +1,6 @@
 //! What a process tells about itself when it is first seen.
 
+use crate::numbers::Numbers;
 use crate::record::{Process, ProcessId};
 use std::fs;
 use ungil_core::atomic::Ordering::Relaxed;
@@ -9,7 +10,7 @@ use ungil_core::table::{Header, Status, load_bytes, load_text};
 pub(super) fn describe(
     header: &Header,
     process: ProcessId,
-    pid: u32,
+    numbers: &Numbers,
     at_ns: u64,
     ran_before: bool,
 ) -> Process {
@@ -18,7 +19,7 @@ pub(super) fn describe(
     command.truncate(length);
     // A longer one is there as a whole until the process ends, or executes another program.
     if length == 0 || length >= room {
-        let whole = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let whole = fs::read(format!("/proc/{}/cmdline", numbers.pid())).unwrap_or_default();
         if whole.starts_with(&command) {
             command = whole;
         }
@@ -46,8 +47,8 @@ pub(super) fn describe(
     };
     Process {
         process,
-        pid,
-        parent_pid: header.parent_pid.load(Relaxed),
+        pid: numbers.told_pid(),
+        parent_pid: numbers.parent_pid(header),
         at_ns,
         argv,
         python: version.split_whitespace().next().unwrap_or_default().to_owned(),

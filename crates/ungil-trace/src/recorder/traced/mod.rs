@@ -16,6 +16,7 @@ use super::throttling::{CpuLimits, Throttling};
 use super::times::Times;
 use super::used_before::UsedBefore;
 use crate::clock::now_ns;
+use crate::numbers::Numbers;
 use crate::record::{Process, ProcessId, ProcessTotals, Record, ThreadId};
 use description::describe;
 use image::Image;
@@ -24,15 +25,16 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 use ungil_core::atomic::Ordering::{Acquire, Relaxed};
-use ungil_core::table::{ABI, GilState, MAGIC, RING_EVENTS, Recording, SlotState, load_text};
+use ungil_core::table::{ABI, GilState, MAGIC, RING_EVENTS, Recording, Slot, SlotState, load_text};
 use ungil_core::tick::{Clock, Tick};
 
 /// A traced process.
 pub struct Traced {
     /// Its id in the trace.
     pub id: ProcessId,
-    /// Kernel process id.
+    /// Kernel process id; 0 if it is of another namespace, and had ended before it was found.
     pub pid: u32,
+    numbers: Numbers,
     /// The table file.
     pub path: PathBuf,
     file: TableFile,
@@ -73,7 +75,8 @@ impl Traced {
             return None;
         }
         let clock = Clock::from_number(header.clock.load(Relaxed)).filter(|it| times.know(*it))?;
-        let pid = header.pid.load(Relaxed);
+        let numbers = Numbers::of(header);
+        let pid = numbers.pid();
         let at_ns = times.ns(clock, header.started_ticks.load(Relaxed));
         let used_before = UsedBefore::of(pid, now_ns().saturating_sub(at_ns));
         let life = Life::of(pid);
@@ -84,10 +87,11 @@ impl Traced {
         let limits = limits.filter(|_| lives);
         let processors = processors.filter(|_| lives).or_else(own_processors);
         let process =
-            Process { processors, ..describe(header, id, pid, at_ns, used_before.is_known()) };
+            Process { processors, ..describe(header, id, &numbers, at_ns, used_before.is_known()) };
         let traced = Self {
             id,
             pid,
+            numbers,
             started_ns: at_ns,
             path,
             file,
@@ -128,10 +132,10 @@ impl Traced {
             let generation = slot.generation.load(Relaxed);
             if self.threads[index].as_ref().is_none_or(|known| known.generation != generation) {
                 let at_ns = times.ns(clock, slot.started_ticks.load(Relaxed));
-                let before = &self.used_before;
+                let (numbers, before) = (&mut self.numbers, &self.used_before);
                 let thread =
-                    Thread::introduce(self.id, self.pid, slot, at_ns, before, next, &mut give);
-                self.parks.introduce(thread.id, thread.tid);
+                    Thread::introduce(self.id, numbers, slot, at_ns, before, next, &mut give);
+                self.parks.introduce(thread.id, thread.own_tid);
                 self.threads[index] = Some(thread);
             }
             let Some(thread) = &mut self.threads[index] else { continue };
@@ -150,10 +154,10 @@ impl Traced {
             round.fullest = round.fullest.max(count as f64 / RING_EVENTS as f64);
             if state == Some(SlotState::Ended) {
                 if !thread.named {
-                    thread.name_by_kernel(self.pid, table, slot, &mut give);
+                    thread.name_by_kernel(&self.numbers, table, slot, &mut give);
                 }
                 order.end(id, slot.ended_ticks.load(Relaxed), thread.totals(slot));
-                parks.dismiss(id, thread.tid);
+                parks.dismiss(id, thread.own_tid);
                 self.threads[index] = None;
                 slot.free();
             }
@@ -200,11 +204,15 @@ impl Traced {
         self.life.is_over() || self.image.is_replaced(self.pid, &self.path, said_end)
     }
 
-    /// Of two images of one process the first one is over. They may be found in any order. Processes of
-    /// two PID namespaces may have the same id; the first one of each has no parent there.
+    /// Of two images of one process the first one is over. They may be found in any order. Where nothing
+    /// is known of PID namespaces, processes of two may have the same id; the first one of each has no
+    /// parent there.
     pub fn meets(&mut self, other: &mut Self) {
         let parent = |it: &Self| it.file.table().header().parent_pid.load(Relaxed);
-        let is_same = self.pid == other.pid && parent(self) == parent(other) && parent(self) != 0;
+        let is_same = self.pid == other.pid
+            && self.pid != 0
+            && parent(self) == parent(other)
+            && (parent(self) != 0 || !self.numbers.are_ours());
         if !is_same {
             return;
         }
@@ -359,8 +367,13 @@ impl Traced {
     /// Who holds and who waits at this moment, for somebody who looks.
     pub fn process_now(&self, times: &mut Times) -> ProcessNow {
         let (threads, clock) = (&self.threads, self.clock);
-        let gil = |index: usize| threads.get(index).and_then(Option::as_ref).map_or(0, |it| it.gil);
-        now::now(self.file.table(), self.pid, gil, |ticks| times.ns(clock, ticks))
+        let known = |index: usize, slot: &Slot| {
+            let own = || (slot.tid.load(Relaxed), 0);
+            let thread = threads.get(index).and_then(Option::as_ref);
+            thread.map_or_else(own, |it| (it.told_tid(), it.gil))
+        };
+        let pid = self.numbers.told_pid();
+        now::now(self.file.table(), pid, known, |ticks| times.ns(clock, ticks))
     }
 
     /// Who holds and who waits at this moment.
