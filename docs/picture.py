@@ -77,7 +77,7 @@ def main() -> None:
         sys.exit("usage: python docs/picture.py TRACE")
     text = report(sys.argv[1])
     for name, theme in ("light", LIGHT), ("dark", DARK):
-        drawn = picture(text, theme, "ungil trace examples/convoy_server.py")
+        drawn = picture(text, theme, "ungil report ungil-convoy_server.pftrace")
         (HERE / f"report-{name}.svg").write_text(drawn, encoding="utf-8")
 
 

@@ -432,7 +432,7 @@ def test_the_variables_of_standby_are_told(ungil: Run) -> None:
         (["--pid", "x"], "--pid: 'x' is not a process id"),
         (["--pid", "4194305"], "there is no process 4194305"),
         (["--pid", "1", "--for", "3"], "--for: '3' is not a duration; write a number and its unit"),
-        (["--pid", "1", "--for", "0s"], "--for: '0s' is no time at all"),
+        (["--pid", "1", "--for", "0s"], "--for: '0s' is not above zero"),
         (["--for", "1s", "x.py"], "--for needs --pid; a PROGRAM is recorded until it ends"),
         (["--pid", "1", "x.py"], "--pid records a running process; leave out 'x.py'"),
         (["--pid", "1", "--policy", "fair"], "--pid records under the policy that the process has"),

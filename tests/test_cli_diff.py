@@ -200,7 +200,7 @@ def test_a_trace_in_which_nobody_could_wait_is_compared_too(
 
 def test_of_one_short_run_a_side_the_noise_is_not_known(ungil: Run, empty: str) -> None:
     said = " ".join(ungil("diff", empty, empty).stdout.split())
-    assert "noise: not known, for one run a side is too short" in said
+    assert "noise: unknown, because each side has one run" in said
 
 
 def test_a_trace_that_is_cut_off_is_read_as_far_as_it_goes_with_a_warning(

@@ -273,4 +273,4 @@ def test_a_note_says_which_rows_it_is_about() -> None:
         answer("fair", "all", "most"),
         answer(None, "all", "one"),
     ]
-    assert notes_of(answers) == ["all", "all but no GIL: most", "no GIL: one"]
+    assert notes_of(answers) == ["all", "all rules but no GIL: most", "no GIL: one"]

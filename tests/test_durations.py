@@ -34,5 +34,5 @@ def test_anything_else_is_refused_with_a_sentence(text: str) -> None:
 
 
 def test_no_time_is_no_duration() -> None:
-    with pytest.raises(UsageError, match="--last: '0s' is no time at all"):
+    with pytest.raises(UsageError, match="--last: '0s' is not above zero"):
         parse_duration("0s", "--last")

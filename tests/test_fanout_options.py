@@ -190,7 +190,7 @@ def test_what_only_makes_a_generator_is_refused_because_nothing_would_run() -> N
 def test_who_prints_a_fan_out_sees_that_nothing_has_run_yet() -> None:
     outcomes = fanout(itself, [1, 2])
     assert repr(outcomes) == (
-        "<ungil.fanout.Outcomes of itself: what is iterated over runs, as in list(...)>"
+        "<ungil.fanout.Outcomes of itself: items run as you iterate, as in list(...)>"
     )
     next(outcomes)
     assert repr(outcomes) == "<ungil.fanout.Outcomes of itself: 1 taken>"

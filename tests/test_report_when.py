@@ -77,4 +77,4 @@ def test_the_share_of_the_gil_leaves_out_the_startup_and_shows_it() -> None:
     assert "GIL  held 25%, " in text
     assert "2.00 handoffs/s" in text
     assert "0.50 threads wanted to run on average" in text
-    assert "without the first 1.00s, when there was one thread, which held it for 90%" in text
+    assert "leaves out the first 1.00s, when there was one thread, which held it for 90%" in text

@@ -31,5 +31,5 @@ def parse_duration(text: str, what: str) -> int:
         )
     duration = round(float(match[1]) * UNITS[match[2]])
     if duration <= 0:
-        raise UsageError(f"{what}: {text!r} is no time at all")
+        raise UsageError(f"{what}: {text!r} is not above zero")
     return duration

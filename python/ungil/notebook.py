@@ -9,7 +9,7 @@ with ThreadPoolExecutor(4) as pool:
 
 import ast
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from threading import get_ident
 from typing import Any
@@ -116,6 +116,8 @@ class Measuring:
             same = before if before is not None and before.tid == after.tid else None
             rows[ident] = _row(after.name, same, after)
         cell = rows.pop(self._me)
+        # It includes what ungil itself does before and after the cell.
+        cell = replace(cell, held_ns=min(cell.held_ns, wall_ns))
         running = [it for it in rows.values() if it.held_ns + it.waited_ns > _WORTH_TELLING_NS]
         all_of_it = _row("", self._process, process)
         told = [_values(row) for row in (cell, *rows.values())]

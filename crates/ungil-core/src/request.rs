@@ -117,7 +117,7 @@ impl fmt::Display for Answer {
             }
             Self::NoInterpreter => "there is no Python in it",
             Self::NoTable => "it cannot write to the folder of the recording, or has no memory",
-            Self::Busy => "another ungil is asking it for something",
+            Self::Busy => "another ungil is attaching to it; try again",
             Self::Senseless => "its hook belongs to another version of ungil",
             Self::NoPage => {
                 "it cannot write to /dev/shm, which ungil needs to change a policy and to restore \

@@ -207,8 +207,8 @@ impl Demand {
         if lost_s > held_s / 10.0 {
             let percent = lost_s / held_s * 100.0;
             let then = match rules.cores {
-                None => "the prediction keeps that",
-                Some(_) => "the prediction leaves that out",
+                None => "the prediction assumes the same",
+                Some(_) => "the prediction leaves this out",
             };
             notes.push(format!(
                 "the kernel did not run the holder for {percent:.0} % of the time with the GIL; \

@@ -112,7 +112,8 @@ def scheduling_options(default: str) -> Callable[[F], F]:
             "--policy",
             metavar="NAME",
             shell_complete=policies,
-            help=f"Scheduling policy [default: {default}].",
+            help="Scheduling policy: interactive, fair, batch, priority or stock "
+            f"[default: {default}].",
         ),
         click.option("--quantum", metavar="MS", help="Time slice [default: 5; 100 with batch]."),
         click.option(

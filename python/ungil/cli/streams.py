@@ -61,7 +61,9 @@ def _is_utf8() -> bool:
 def say(sentence: str) -> None:
     """Print a sentence of ungil's own on stderr, if it can be printed there."""
     try:
-        print(f"ungil: {sentence.rstrip('.')}", file=sys.stderr, flush=True)
+        # Three dots belong to what is said.
+        ended = sentence if sentence.endswith("...") else sentence.removesuffix(".")
+        print(f"ungil: {ended}", file=sys.stderr, flush=True)
     except OSError:
         _empty(2)
 

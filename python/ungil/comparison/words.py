@@ -261,21 +261,24 @@ def _cpu(runs: Sequence[Run]) -> str:
 def noise_of(comparison: Comparison) -> str:
     """What the noise was estimated from."""
     if not comparison.is_weak:
-        return "noise: the largest difference between two runs of one side, medians of each side"
+        return (
+            "noise: the largest difference between two runs of one side; the table shows the median"
+            " of each side"
+        )
     parts = min(len(run.parts) for run in (comparison.before[0], comparison.after[0]))
     if parts < LEAST_PARTS:
         return (
-            "noise: not known, for one run a side is too short to be compared with its own parts;"
-            " several runs a side tell it"
+            "noise: unknown, because each side has one run, and a run is too short to be cut into"
+            " parts; record several runs of each side"
         )
     if parts < PARTS:
         return (
-            f"noise: one run a side, so what most of its {parts} parts differ from it;"
-            " record several runs a side to know more"
+            f"noise: how far most of the {parts} parts of each run are from the whole run;"
+            " record several runs of each side to know more"
         )
     return (
-        f"noise: one run a side, so what most of its {PARTS} equal parts differ from it;"
-        " that misses what differs from run to run: record several runs a side to know more"
+        f"noise: how far most of {PARTS} equal parts of each run are from the whole run, which"
+        " misses what differs from run to run; record several runs of each side to know more"
     )
 
 

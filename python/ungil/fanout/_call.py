@@ -251,7 +251,7 @@ class Outcomes(Generic[_Item, _Value]):
         name = name_of(self._fn)
         if self._taken:
             return f"<ungil.fanout.Outcomes of {name}: {self._taken:,} taken>"
-        return f"<ungil.fanout.Outcomes of {name}: what is iterated over runs, as in list(...)>"
+        return f"<ungil.fanout.Outcomes of {name}: items run as you iterate, as in list(...)>"
 
     def raise_for_failures(self) -> "list[_Value]":
         """Runs what has not run; the values of the outcomes that nobody has taken, in order.

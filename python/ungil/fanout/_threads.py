@@ -195,7 +195,7 @@ class Slots:
                 assert attempt is not None, "it has not started"
                 del self._running[attempt]
                 if not self._running:
-                    error = RuntimeError("the system gives no thread at all")
+                    error = RuntimeError("the system lets this process start no thread")
                     self._dispatcher.failed(attempt, error)
                     self._announce()
                     return

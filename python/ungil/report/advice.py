@@ -16,7 +16,10 @@ MOST = 20
 """Pieces that are told with all that they rest on, and as many that gain too little."""
 SAID_AGAIN = frozenset({"convoy", "hog", "unfair", "none"})
 """Findings whose own advice is a policy or processes: what is predicted says more."""
-LEFT_OUT = "for the GIL, first: ungil advise FILE (it simulates, which takes longer)"
+LEFT_OUT = (
+    "run ungil advise FILE first: it simulates what helps against waits for the GIL, which takes "
+    "longer"
+)
 """Where the trace was too large to do so unasked."""
 SURE = {"high": "green", "medium": "yellow", "low": "red"}
 SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}

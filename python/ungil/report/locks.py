@@ -36,7 +36,7 @@ def locks_section(process: Process, names: Names, seconds: float, few: int) -> l
     grid.add_column(Text("Who waited for locks", style="bold"), no_wrap=True)
     for head in ("waited", "", "times", "max", "lock"):
         grid.add_column(head, justify="right", no_wrap=True)
-    grid.add_column("until it was let go of by", overflow="fold")
+    grid.add_column("released by", overflow="fold")
     for wait in waits:
         enders = [
             f"{fitted[_called(it, names)]} {share(it['waited_s'], wait['waited_s'])}"

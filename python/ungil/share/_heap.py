@@ -254,7 +254,7 @@ def _size(max_size: int | None) -> int:
         if not isinstance(max_size, SupportsIndex):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"max_size={max_size!r} is not a whole number of bytes")
         if not 0 <= (size := index(max_size)) <= sys.maxsize:
-            raise ValueError(f"max_size={max_size!r} bytes are no size of a heap")
+            raise ValueError(f"a heap cannot have max_size={max_size!r} bytes")
         return size
     # As much as /dev/shm itself may have unless the administrator says otherwise.
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

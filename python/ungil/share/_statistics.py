@@ -32,7 +32,8 @@ class Contents:
 
     types: dict[str, Usage]
     """the objects by type: "dict", "list", "set", "deque", "struct", "sync" (locks and all else of
-    `threading`), "queue", and "gone" (made in a block of `atomic()` that failed, and still held)"""
+    `threading`), "queue", "array", "buffer", and "gone" (made in a block of `atomic()` that failed,
+    and still held)"""
     taken_bytes: int
     """bytes that are taken, reachable or not"""
     lost_bytes: int

@@ -38,7 +38,7 @@ _OPTIONS = {
 class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]  # pyright: ignore
     """The backend: a pool for each `Parallel`, or for its `with` block.
 
-    What `parallel_config` is given beside is for `share.Pool`: `heap`, `mp_context`, `retries`,
+    Further arguments of `parallel_config` go to `share.Pool`: `heap`, `mp_context`, `retries`,
     `task_timeout`, `initializer` and the others.
     """
 
@@ -49,7 +49,7 @@ class UngilBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
     supports_sharedmem = False
     """Arguments are copied, but for shared objects."""
     backend_kwargs: dict[str, Any]
-    """What `parallel_config` was given beside; joblib has it since 1.5."""
+    """Further arguments of `parallel_config`; joblib has it since 1.5."""
     _pool: Pool | None = None
     _made: dict[str, Any]
 

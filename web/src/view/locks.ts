@@ -11,7 +11,7 @@ import { wide } from "./threads";
 /** How many waits are shown of a process, and of how many processes. */
 const WAITS = 12;
 const PROCESSES = 5;
-const LAST = "until it was let go of by";
+const LAST = "released by";
 const UNSEEN =
   "Not shown: locks at which idle threads wait, such as those of queues, and locks that were " +
   "free. Who let go of a lock may have had it for a part of the wait only.";

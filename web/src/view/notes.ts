@@ -28,6 +28,6 @@ export function footer(summary: Summary): HTMLElement {
     name(summary.source),
     ", made by ",
     name(summary.made_by),
-    ". The address of this page keeps your view.",
+    ". The URL of this page keeps your zoom and selection.",
   );
 }

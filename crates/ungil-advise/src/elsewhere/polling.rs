@@ -47,26 +47,29 @@ pub fn find(sight: &Sight) -> Option<Advice> {
     let (frame, place) = place(sight, &threads, &seen);
     let naps = seen.iter().max_by(|a, b| a.off.total_s.total_cmp(&b.off.total_s))?;
     let naps = naps.off.what == What::Sleep;
-    let (who, them) = match threads[..] {
-        [only] => (format!("thread {} polls: it woke", sight.thread(only).name), "it"),
-        _ => (format!("{} poll: they woke", named(sight, &threads)), "them"),
+    let (who, waits, them) = match threads[..] {
+        [only] => (format!("thread {} polls: it woke", sight.thread(only).name), "it waits", "it"),
+        _ => (format!("{} poll: they woke", named(sight, &threads)), "they wait", "them"),
     };
     let text = format!(
-        "{who} up {} times a second, from {}{place}, and took {} of a processor for that; let \
-         the thread that has news for {them} wake {them} up",
+        "{who} up {} times a second, from {}{place}, and took {} of a processor for that; \
+         have the thread that {waits} for wake {them} up",
         words::times(wakes as f64 / busy_s),
         if naps { "sleep" } else { "waits with a short timeout" },
         words::percent(cpu_s / busy_s),
     );
     let code = code(sight, &threads, naps);
     let made = |what: &str, value, unit| Evidence::made(what, value, unit);
-    let unknown = match frame {
-        Some(_) => "",
-        None => "from which line, because they are over before a stack can be read, and ",
+    let shown = match frame {
+        Some(_) => "not whether",
+        None => {
+            "neither from which line, because these calls are over before a stack can be read, nor \
+             whether"
+        }
     };
     let because = format!(
         "each time that they woke up was counted, and most looks found these threads in a sleep or \
-         a wait of milliseconds; the trace does not show {unknown}whether they found something to do"
+         a wait of milliseconds; the trace shows {shown} they found something to do"
     );
     let told = Told {
         text,

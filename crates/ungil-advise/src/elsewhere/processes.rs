@@ -64,8 +64,8 @@ pub fn say(report: &Report, computing: &[&ProcessReport]) -> Option<Advice> {
         gain: None,
         confidence: Confidence {
             level: Sure::High,
-            because: "processes that have the GIL all the time, and whose threads do not wait for \
-                      it, gain nothing from a GIL that is shared otherwise"
+            because: "a process that holds its GIL all the time, and whose threads do not wait for \
+                      it, gains nothing from another policy"
                 .to_owned(),
         },
         evidence: vec![

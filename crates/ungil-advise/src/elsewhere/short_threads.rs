@@ -42,8 +42,8 @@ pub fn find(sight: &Sight) -> Option<Advice> {
         return None;
     }
     let text = format!(
-        "{} threads were started, {} a second, and each worked for {} on average: to start a thread \
-         takes as long",
+        "{} threads were started, {} a second, and each worked for {} on average: starting a \
+         thread takes about as long",
         words::number(number),
         words::times(per_s),
         words::length(each_s),
@@ -57,8 +57,8 @@ pub fn find(sight: &Sight) -> Option<Advice> {
         code: Some(code.to_owned()),
         sure: Sure::Medium,
         because:
-            "the trace counts the threads and what they worked; what it takes to start one is \
-                  known from other programs, and it does not show which line does"
+            "the trace counts the threads and how long they worked; how long a start takes is known \
+                  from other programs; the trace does not show which line starts them"
                 .to_owned(),
         evidence: vec![
             Evidence::made(

@@ -265,14 +265,20 @@ fn whole(processors: f64) -> usize {
 /// sentence about a gain.
 fn becomes(gain: Option<&Gain>) -> String {
     use crate::advice::Measure;
+    use ungil_trace::analysis::words;
     let Some(gain) = gain else { return String::new() };
+    if gain.measure == Measure::WaitedPerSecond {
+        let (before, after) = (words::length(gain.before), words::length(gain.after));
+        return format!(
+            ": threads are predicted to wait for {after} in each second instead of {before}"
+        );
+    }
     let what = match gain.measure {
         Measure::WaitAfterBlockingCall => "the wait after a blocking call",
         Measure::WaitAfterThousandBlockingCalls => {
             "the sum of the waits after 1,000 blocking calls"
         }
-        Measure::WaitedPerSecond => "the time that threads wait",
-        Measure::Duration => "all the recorded work",
+        Measure::WaitedPerSecond | Measure::Duration => "all the recorded work",
     };
     let is = if gain.measure == Measure::Duration { "take" } else { "be" };
     let told = |value| crate::predicted::told(gain.measure, value);

@@ -158,7 +158,9 @@ impl fmt::Display for Report {
         {
             let (cpu, wait) = (Duration(cpu), Duration(wait));
             write!(f, ". An item takes {cpu} of processor time and waits {wait}")?;
-            write!(f, ", so more than {little} would gain nothing")?;
+            if little >= self.limit {
+                write!(f, ", so more than {little} would gain nothing")?;
+            }
         } else if let Some(wait) = self.wait_ns {
             write!(f, ". An item takes {}", Duration(wait))?;
         }

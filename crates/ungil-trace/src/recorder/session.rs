@@ -188,8 +188,10 @@ fn first(
                 let text = error.to_string();
                 // As a person would say it, without the number.
                 let text = text.split(" (os error").next().unwrap_or_default();
-                let (first, rest) = text.split_at(text.ceil_char_boundary(1));
-                problems.push(format!("{}: {}{rest}", place.display(), first.to_lowercase()));
+                let mut letters = text.chars();
+                let first = letters.next().into_iter().flat_map(char::to_lowercase);
+                let text: String = first.chain(letters).collect();
+                problems.push(format!("{}: {text}", place.display()));
             }
         }
     }

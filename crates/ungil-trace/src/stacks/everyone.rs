@@ -58,7 +58,9 @@ impl StackReader {
                 other => {
                     let mut threads = other?;
                     let at_ns = now_ns();
-                    threads.iter_mut().for_each(|thread| thread.renumber(&mut self.numbers));
+                    for thread in &mut threads {
+                        thread.renumber(&mut self.numbers);
+                    }
                     return Ok(Everyone { begun_ns, at_ns, threads });
                 }
             }

@@ -75,6 +75,7 @@ FORMATS = {
 @click.option(
     "--markers",
     type=click.IntRange(min=0),
+    metavar="N",
     help=f"For firefox: keep this many of the longest holds and waits [default: {MARKERS:,}].",
 )
 @click.option("--from", "begin", metavar="T", help="Start here, as in ungil report.")

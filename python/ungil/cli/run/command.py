@@ -68,7 +68,7 @@ def command(
     Python needs gevent (for ungil's own: pip install "ungil[green]"); docs/green.md has the limits.
 
     With --standby, the hook is loaded and does nothing, at no cost, until `ungil trace --pid`,
-    `ungil policy` or `ungil dump` wakes it. They need no privilege then.
+    `dump`, `top` or `policy` wakes it. They need no privilege then.
 
     Variables stand in for options that are not given: UNGIL_POLICY, UNGIL_QUANTUM, and
     UNGIL_PRIORITY with one PATTERN=LEVEL per line. --env prints all that a program needs as

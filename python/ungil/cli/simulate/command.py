@@ -48,7 +48,8 @@ SCHEMA = 1
 @click.option(
     "--cores",
     metavar="N",
-    help="Processors [default: those that the recorded process may use].",
+    help="Processors [default: as in the recording; with --no-gil those that the recorded "
+    "process may use].",
 )
 @click.option(
     "--threads",

@@ -83,7 +83,7 @@ def notes_of(answers: Sequence[Answer]) -> list[str]:
         others = [_rules_name(it) for it in answers if note not in it["notes"]]
         is_most = len(others) < len(about)
         rows = "; ".join(others if is_most else about)
-        notes.append(f"{'all but ' * is_most}{rows}: {note}" if others else note)
+        notes.append(f"{'all rules but ' * is_most}{rows}: {note}" if others else note)
     return notes
 
 

@@ -39,7 +39,13 @@ def _table(process: Figures, width: int) -> Table:
     for column in COLUMNS:
         is_text = column.width is None or column is COLUMNS[0]
         justify = "left" if is_text else "right"
-        table.add_column(column.title, justify=justify, no_wrap=True, overflow="ellipsis")
+        table.add_column(
+            column.title,
+            justify=justify,
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=column.width,
+        )
     for row in told_apart_in(ordered(process.rows, BY_DEFAULT), width):
         table.add_row(*(column.cell(row) for column in COLUMNS))
     return table

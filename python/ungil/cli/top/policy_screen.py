@@ -39,7 +39,7 @@ class PolicyScreen(ModalScreen[str | None]):
             for name in POLICIES
         ]
         with Vertical():
-            yield Static("[b]policy[/b] until you quit; Enter takes it, Escape leaves it")
+            yield Static("[b]policy[/b] until you quit; Enter applies it, Escape cancels")
             yield OptionList(*options)
 
     def on_mount(self) -> None:

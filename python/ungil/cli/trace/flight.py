@@ -36,14 +36,16 @@ def flight_options(function: F) -> F:
         click.option(
             "--last",
             metavar="TIME",
-            help="Keep only the last 30s or 5min, and write them when you ask.",
+            help="Flight recorder: keep only the last 30s or 5min in memory, and write a snapshot "
+            "when you ask.",
         ),
         click.option(
             "--on",
             "conditions",
             metavar="CONDITION",
             multiple=True,
-            help="Write them when a wait ('wait>50ms') or a hold ('hold>100ms') is longer.",
+            help="With --last: also write a snapshot after a wait ('wait>50ms') or a hold "
+            "('hold>100ms') that is longer.",
         ),
         click.option(
             "--max-files",

@@ -62,7 +62,7 @@ class Deaths:
             'a program that starts processes does so below `if __name__ == "__main__":`, as each of'
             " them imports it again"
             if not was_killed
-            else "what kills them kills them faster than they start"
+            else "something kills them before they can start"
         )
         self._core.break_off(
             why

@@ -17,7 +17,7 @@ export function inWords(stretch: string, figures: Figures): string {
   const more = threads.length - told.length;
   const busy = shared(figures);
   const left = busy.isShorter
-    ? `, without the first ${duration(figures.startup)}, when there was one thread`
+    ? `; this leaves out the first ${duration(figures.startup)}, when there was one thread`
     : "";
   return (
     `${stretch}: the GIL was held ${share(busy.held, busy.span)} of the time and contended ` +

@@ -50,8 +50,8 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
         "raise the CPU limit of the container or service, or run fewer threads and processes in \
          it; no GIL policy helps here"
     } else {
-        "give it a processor of its own (taskset, a cpuset, a CPU request), or run fewer threads \
-         and processes beside it; no GIL policy helps here"
+        "give the program a processor of its own (taskset, a cpuset, a CPU request), or run fewer \
+         threads and processes beside it; no GIL policy helps here"
     };
     let waited_s = scene.waited_s();
     let evidence = Evidence::Descheduled { not_run_s, held_s, longest_ms, limited, waited_s };

@@ -43,8 +43,8 @@ pub(super) fn find(scene: Scene) -> Option<Finding> {
         _ => String::new(),
     };
     let text = format!(
-        "nobody had the GIL for {} of the {} that threads waited for it, summed over them: who is \
-         woken for it waits for a processor; {wanting:.1} threads wanted to run on \
+        "nobody had the GIL for {} of the {} that threads waited for it, summed over them: a thread \
+         that is woken for it waits for a processor; {wanting:.1} threads wanted to run on \
          average{on}{of_them}",
         words::length(unheld_s),
         words::length(waited_s),

@@ -109,7 +109,7 @@ fn waits_for_a_gil_that_nobody_has_are_late_wake_ups_and_no_convoy() {
     assert_eq!(
         finding.text,
         "nobody had the GIL for 6.4 s of the 6.52 s that threads waited for it, summed over them: \
-         who is woken for it waits for a processor; 4.0 threads wanted to run on average"
+         a thread that is woken for it waits for a processor; 4.0 threads wanted to run on average"
     );
     assert_eq!(finding.threads.len(), 4);
     assert!(finding.cost_s > 6.0);
@@ -189,7 +189,7 @@ fn a_cpu_limit_that_stopped_the_process_is_the_reason() {
     let reason =
         "something else ran on the processor, and the CPU limit stopped it 1 time, 70 ms in all";
     assert!(finding.text.ends_with(reason), "{}", finding.text);
-    assert!(finding.advice.as_ref().unwrap().starts_with("give it a processor"));
+    assert!(finding.advice.as_ref().unwrap().starts_with("give the program a processor"));
 }
 
 #[test]
