@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ import pytest
 from looking import Start, is_left, running
 from process_groups import program_of
 from pythons import Python, pythons
+from terminals import Terminal
 
 from ungil.cli.top.columns import COLUMNS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+UNGIL = [sys.executable, "-m", "ungil"]
 LOOKED_INTO = pythons("3.8", "3.11-debian", "3.13", since=(3, 8))
 
 
@@ -189,3 +192,15 @@ def test_figures_without_a_screen_need_no_textual(
     pid = running(start, "computing")
     outcome = ungil("top", str(pid), "--once", *form, env=environment | {"PYTHONPATH": path})
     assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
+def test_on_a_narrow_terminal_the_numbers_are_there_and_lines_of_code_are_cut(start: Start) -> None:
+    pid = running(start, "taking")
+    terminal = Terminal([*UNGIL, "top", str(pid), "--once"], start, columns=80)
+    assert terminal.end() == 0
+    lines = terminal.lines()
+    (head,) = [number for number, line in enumerate(lines) if line.startswith("thread ")]
+    assert lines[head].split() == [it.title for it in COLUMNS]
+    rows = [line for line in lines[head + 1 :] if line[:1] in "●◌ " and line]
+    assert all(row.count("%") == 3 for row in rows if "taker" in row or "victim" in row)
+    assert max(map(len, lines)) <= 80

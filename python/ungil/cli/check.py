@@ -45,7 +45,8 @@ SENTENCES = 10
 @click.option(
     "--max-hold",
     metavar="TIME",
-    help="How long a thread may keep the GIL from others, such as 50ms or 1s.",
+    help="How long a thread may keep the GIL after another one asks for it, such as 50ms or 1s. A "
+    "thread asks once it has waited for a switch interval.",
 )
 @click.option("--max-wait", metavar="TIME", help="How long a thread may wait for the GIL.")
 @click.option(

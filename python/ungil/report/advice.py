@@ -9,6 +9,7 @@ from ungil.formatting import at_most_three_digits, digits, plural, printable
 from ungil.report.model import Advice, Evidence, Finding, Gain, Report
 from ungil.report.numbered import Code, Numbered
 from ungil.report.repeats import the_same, with_repeats
+from ungil.report.when import part_of
 
 TOLD = 3
 """Pieces of advice that a report shows."""
@@ -44,7 +45,9 @@ def advice_section(report: Report, most: int = TOLD) -> list[RenderableType]:
     more = len(told) - most
     heading = Text("What to do", style="bold")
     if more > 0:
-        heading.append(f" (and {more} more: ungil advise)", style="dim")
+        # That command knows no parts.
+        where = ": ungil advise" if part_of(report) is None else "; ungil advise covers it all"
+        heading.append(f" (and {more} more{where})", style="dim")
     return [Text(), heading, *rows]
 
 
