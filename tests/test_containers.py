@@ -1,4 +1,4 @@
-"""A program in a container is looked at from outside: by the ids, and through the files, of outside."""
+"""A program in a container is looked at from outside: by the ids and the files of outside."""
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ def tids(pid: int) -> set[int]:
 
 
 def threads(process: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    (gil,) = process["gils"]
-    return {it["name"]: it for it in gil["threads"]}
+    return {it["name"]: it for gil in process["gils"] for it in gil["threads"]}
 
 
 @pytest.fixture
@@ -84,12 +83,9 @@ def container(start: Start) -> Iterator[Callable[[str], Container]]:
         program.process.kill()
 
 
-@pytest.mark.parametrize("memory", MEMORY)
-def test_a_running_container_and_its_new_children_are_recorded_by_the_ids_of_outside(
-    start: Start, container: Callable[[str], Container], tmp_path: Path, memory: str
-) -> None:
-    program = container(memory)
-    words = ["--pid", str(program.pid), "--json", "-", "-q", "-o", "t.pftrace"]
+def recorded(start: Start, program: Container) -> tuple[int, dict[int, dict[str, Any]]]:
+    """The processes of a recording, by their ids; which one was forked meanwhile."""
+    words = ["--pid", str(program.pid), "--json", "-", "-q", "-f", "-o", "t.pftrace"]
     recorder = start("trace", *words)
     while not (sessions := program.sessions()) or not list(sessions[0].glob("1-0")):
         assert recorder.poll() is None
@@ -99,18 +95,28 @@ def test_a_running_container_and_its_new_children_are_recorded_by_the_ids_of_out
     recorder.send_signal(signal.SIGINT)
     told, said = recorder.communicate(timeout=PATIENCE_S)
     assert (recorder.returncode, said) == (0, "")
-    report = json.loads(told)
-    processes = {it["pid"]: it for it in report["processes"]}
-    assert set(processes) == {program.pid, child}
-    assert processes[program.pid]["parent_pid"] == program.process.pid
-    assert processes[child]["parent_pid"] == program.pid
-    for pid, process in processes.items():
-        workers = {name: it for name, it in threads(process).items() if name in WORKERS}
-        assert {it["tid"] for it in workers.values()} <= tids(pid) - {pid}
-    (compute,) = (it for it in threads(processes[program.pid]).values() if it["name"] == "compute")
+    return child, {it["pid"]: it for it in json.loads(told)["processes"]}
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_a_running_container_and_its_new_children_are_recorded_by_the_ids_of_outside(
+    start: Start, container: Callable[[str], Container], memory: str
+) -> None:
+    program = container(memory)
+    while True:
+        child, processes = recorded(start, program)
+        assert set(processes) == {program.pid, child}
+        assert processes[program.pid]["parent_pid"] == program.process.pid
+        assert processes[child]["parent_pid"] == program.pid
+        for pid, process in processes.items():
+            workers = [it for name, it in threads(process).items() if name in WORKERS]
+            assert {it["tid"] for it in workers} <= tids(pid) - {pid}
+        assert program.sessions() == []
+        # A busy machine may leave no time to a thread meanwhile.
+        if compute := threads(processes[program.pid]).get("compute"):
+            break
     # The kernel tells that of its own ids only.
     assert compute["cpu_s"] > 0
-    assert program.sessions() == []
 
 
 def test_a_program_that_is_started_in_a_container_is_recorded_by_the_ids_of_outside(

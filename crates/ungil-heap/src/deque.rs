@@ -426,29 +426,45 @@ fn find(
     Ok(None)
 }
 
-/// Moves all to a ring with room for `length` cells and as many more.
+/// Moves all to a ring with room for `length` cells and as many more. Where the heap is too full for that
+/// nothing is moved: the old ring may be too short.
 #[cold]
 fn resize(op: &mut Op<'_>, at: Offset, ring: Ring, length: usize) -> Result<Ring> {
     let all = read(op.heap().segment(), ring)?;
     let room = (length + length / 2).next_power_of_two().max(4);
-    install(op, at, ring, &all, room)?;
+    let cells = take(op, room)?;
+    install(op, at, ring, &all, (cells, room))?;
     self::ring(head(op.heap().segment(), at)?)
 }
 
 /// Puts other cells in the place of all.
 fn publish(op: &mut Op<'_>, at: Offset, ring: Ring, all: &[Cell]) -> Result<()> {
     let room = if all.is_empty() { 0 } else { all.len().next_power_of_two().max(4) };
-    install(op, at, ring, all, room)
+    match take(op, room) {
+        Err(Error::Full { .. }) if all.len() <= ring.room => write_over(op, at, ring, all),
+        cells => install(op, at, ring, all, (cells?, room)),
+    }
 }
 
-fn install(op: &mut Op<'_>, at: Offset, old: Ring, all: &[Cell], room: usize) -> Result<()> {
-    if room > MOST {
-        return Err(Error::Full { wanted: room, limit: "a deque has at most 2^31 values" });
+/// Memory for a ring with so much room.
+fn take(op: &mut Op<'_>, room: usize) -> Result<Offset> {
+    match room {
+        0 => Ok(0),
+        _ if room > MOST => {
+            Err(Error::Full { wanted: room, limit: "a deque has at most 2^31 values" })
+        }
+        _ => op.take(room * Cell::SIZE),
     }
-    let cells = match if room == 0 { Ok(0) } else { op.take(room * Cell::SIZE) } {
-        Err(Error::Full { .. }) if all.len() <= old.room => return write_over(op, at, old, all),
-        taken => taken?,
-    };
+}
+
+/// Puts `all` into a new ring of so much room.
+fn install(
+    op: &mut Op<'_>,
+    at: Offset,
+    old: Ring,
+    all: &[Cell],
+    (cells, room): (Offset, usize),
+) -> Result<()> {
     cells::write(op.heap().segment(), cells, all.iter().copied())?;
     fault::point("deque: new ring written");
     op.store_all(at + BODY, &[cells as u64, room as u64, (all.len() as u64) << 32])?;

@@ -5,6 +5,7 @@ mod support;
 #[path = "support/whole.rs"]
 mod whole;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
 
@@ -121,5 +122,54 @@ fn use_room(heap: &Heap, lists: usize) {
         let inner = heap.make(list::create).unwrap();
         whole::link(heap, lists, inner.at());
         heap.release(inner).unwrap();
+    }
+}
+
+/// Fills what is left of a heap with lists of strings, all in one list, and returns that.
+fn fill(heap: &Heap) -> Root {
+    let lists = heap.make(list::create).unwrap();
+    for bytes in [4_000, 400, 40] {
+        let value = Value::Str(vec![b'x'; bytes].into());
+        while let Ok(inner) = heap.make(list::create) {
+            let linked = list::append(heap, lists.at(), &Value::Object(inner.at()));
+            let added = (0..100).all(|_| list::append(heap, inner.at(), &value).is_ok());
+            heap.release(inner).unwrap();
+            if linked.is_err() || !added {
+                break;
+            }
+        }
+    }
+    lists
+}
+
+#[test]
+fn a_deque_that_cannot_grow_refuses_a_value_and_keeps_those_that_it_has() {
+    for length in [4, 16, 64, 512, 4096] {
+        for end in [deque::End::Left, deque::End::Right] {
+            let heap = support::heap(MIN_SIZE);
+            let root = heap.make(|op| deque::create(op, None)).unwrap();
+            let at = root.at();
+            let mut kept: VecDeque<_> = (0..length).map(Value::Int).collect();
+            deque::extend(&heap, at, deque::End::Right, kept.make_contiguous()).unwrap();
+            let lists = fill(&heap);
+            let refused = loop {
+                match deque::push(&heap, at, end, &Value::Int(-1)) {
+                    Ok(()) if end == deque::End::Left => kept.push_front(Value::Int(-1)),
+                    Ok(()) => kept.push_back(Value::Int(-1)),
+                    refused => break refused,
+                }
+            };
+            assert!(matches!(refused, Err(Error::Full { .. })), "{length}: {refused:?}");
+            assert_eq!(deque::all(&heap, at).unwrap(), kept.make_contiguous());
+            // Where one goes, another one fits.
+            let last = if end == deque::End::Left { kept.front() } else { kept.back() };
+            assert_eq!(deque::pop(&heap, at, end).unwrap().as_ref(), last);
+            deque::push(&heap, at, end, &Value::Int(-2)).unwrap();
+            assert_eq!(deque::len(&heap, at).unwrap(), kept.len());
+            while deque::pop(&heap, at, end).unwrap().is_some() {}
+            heap.release(lists).unwrap();
+            heap.release(root).unwrap();
+            whole::settled(&heap);
+        }
     }
 }

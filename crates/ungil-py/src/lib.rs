@@ -20,6 +20,7 @@ mod recording;
 mod scheduled;
 mod share;
 mod simulating;
+mod this_thread;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -228,8 +228,8 @@ def _gil_line(gil: Gil, process: Process, seconds: float) -> Text:
         f"{rate(gil['forced'], busy_s)} forced/s; ",
         f"{rate(gil['wanting_busy_mean'], 1.0)} threads wanted to run on average, and one could",
         f"; {turn} {at_most_three_digits(interval)}ms" if interval else "",
-        f"; this leaves out the first {duration(alone_s)}, when there was one thread, which held it "
-        f"for {share(alone_held_s, alone_s)} of that time"
+        f"; this leaves out the first {duration(alone_s)}, when there was one thread, which held "
+        f"it for {share(alone_held_s, alone_s)} of that time"
         if alone_s >= seconds / 100
         else "",
     )

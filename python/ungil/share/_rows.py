@@ -69,8 +69,8 @@ def _made(given: Any, wanted: _formats.Format, dtype: Callable[[], Any]) -> Any:
     # An empty list says nothing about its items.
     if found.size and not _fits(np, found, target):
         raise TypeError(
-            f"items of dtype {found.dtype} are not converted to {target}: convert them yourself, for"
-            " example with astype()"
+            f"items of dtype {found.dtype} are not converted to {target}: convert them yourself,"
+            " for example with astype()"
         )
     return found.astype(target)
 

@@ -64,9 +64,10 @@ pub fn say(report: &Report, computing: &[&ProcessReport]) -> Option<Advice> {
         gain: None,
         confidence: Confidence {
             level: Sure::High,
-            because: "a process that holds its GIL all the time, and whose threads do not wait for \
+            because:
+                "a process that holds its GIL all the time, and whose threads do not wait for \
                       it, gains nothing from another policy"
-                .to_owned(),
+                    .to_owned(),
         },
         evidence: vec![
             Evidence::made("processes that computed", computing.len() as f64, Unit::Count),

@@ -81,6 +81,9 @@ pub fn set_proxy(py: Python<'_>, kind: &str, class_: Py<PyType>) -> PyResult<()>
         "array" => self::class(Kind::Array),
         name => queue::class_named(name).or_else(|| sync::named(name).map(sync::class)),
     };
+    if queue::class_named(kind).is_some() {
+        queue::prepare(py);
+    }
     if matches!(kind, "Lock" | "RLock") {
         sync::quicken(class_.bind(py))?;
     }

@@ -11,6 +11,7 @@ use ungil_heap::Error;
 use ungil_heap::lock::Pause;
 
 use super::transaction;
+use crate::this_thread::attached;
 
 thread_local! {
     /// What a signal handler raised while this thread waited.
@@ -65,14 +66,16 @@ impl Here<&mut dyn FnMut()> {
 impl Pause for WithoutGil {
     fn pause(&self, wait: &mut dyn FnMut()) -> ungil_heap::Result<()> {
         let mut wait = Here(wait);
-        Python::attach(|py| {
+        let pause = |py: Python<'_>| {
             py.detach(|| wait.call());
             py.check_signals()
-        })
-        .map_err(interrupted)
+        };
+        // SAFETY: a heap is used by attached threads, and this is called before they are detached.
+        unsafe { attached(pause) }.map_err(interrupted)
     }
 
     fn may_go_on(&self) -> ungil_heap::Result<()> {
-        Python::attach(transaction::may_go_on).map_err(interrupted)
+        // SAFETY: as above.
+        unsafe { attached(transaction::may_go_on) }.map_err(interrupted)
     }
 }

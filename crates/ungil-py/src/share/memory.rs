@@ -9,6 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::errors::interrupted;
+use crate::this_thread::attached;
 
 /// The memory of another object, which keeps it where it is as long as this lives.
 pub struct Lent(Box<ffi::Py_buffer>);
@@ -35,20 +36,24 @@ impl Lent {
 
     /// Copies all of it in the order of C, wherever its items are. There is room for [`Self::bytes`].
     pub fn copy_to(&self, to: NonNull<u8>) -> ungil_heap::Result<()> {
-        Python::attach(|py| {
+        let copy = |py: Python<'_>| {
             // SAFETY: there is room for all bytes, and the view is valid as long as this lives.
             let copied = unsafe {
                 ffi::PyBuffer_ToContiguous(to.as_ptr().cast(), &raw const *self.0, self.0.len, 67)
             };
             if copied < 0 { Err(interrupted(PyErr::fetch(py))) } else { Ok(()) }
-        })
+        };
+        // SAFETY: a heap takes copies in attached threads.
+        unsafe { attached(copy) }
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: got by `by`, and released once; the thread is attached meanwhile.
-        Python::attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
+        // SAFETY: got by `by`, and released once.
+        let release = |_: Python<'_>| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) };
+        // SAFETY: it is used, and goes, in attached threads.
+        unsafe { attached(release) };
     }
 }
 

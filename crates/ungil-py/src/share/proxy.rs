@@ -31,6 +31,7 @@ use super::structs::{self, Struct};
 use super::sync;
 use super::{parked, recent};
 use crate::guarded;
+use crate::this_thread::attached;
 
 /// A heap, and the proxies of its objects in this process.
 pub struct Shared {
@@ -384,7 +385,8 @@ impl Drop for Held {
 impl Drop for Hold {
     fn drop(&mut self) {
         if self.root.is_some() {
-            Python::attach(|py| self.let_go(py));
+            // SAFETY: the interpreter takes objects apart in attached threads.
+            unsafe { attached(|py| self.let_go(py)) };
         }
     }
 }

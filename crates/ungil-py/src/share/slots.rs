@@ -17,6 +17,8 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyTuple, PyType};
 
+use crate::this_thread::attached;
+
 /// Makes a class with these slots, the last of which is empty, derived from PyO3's class `T`.
 pub fn class<'py, T: PyClass>(
     py: Python<'py>,
@@ -87,7 +89,8 @@ unsafe fn answer<T: Copy>(
 
 #[cold]
 fn answer_slowly<T>(failed: T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
-    let error = match catch_unwind(AssertUnwindSafe(|| Python::attach(work))) {
+    // SAFETY: only slots come here, in attached threads.
+    let error = match catch_unwind(AssertUnwindSafe(|| unsafe { attached(work) })) {
         Ok(Ok(done)) => return done,
         Ok(Err(error)) => error,
         Err(panic) => panicked(&*panic),
@@ -98,7 +101,8 @@ fn answer_slowly<T>(failed: T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> 
 
 #[cold]
 fn raise(error: PyErr) {
-    Python::attach(|py| error.restore(py));
+    // SAFETY: as above.
+    unsafe { attached(|py| error.restore(py)) };
 }
 
 /// As PyO3 reports a panic.

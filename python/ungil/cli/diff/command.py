@@ -66,7 +66,7 @@ def command(
     """Compare traces of a program before and after a change.
 
     Give several runs of each side, with `--` between the sides: the noise is how much the runs of
-    one side differ. With one run a side, ungil estimates the noise from parts of each run.
+    one side differ. With one run of each side, ungil estimates the noise from parts of each run.
     """
     before, after = sides([BETWEEN if word == SEPARATOR else word for word in files])
     spare([*before, *after], "a trace that is compared", [page])

@@ -14,6 +14,7 @@ use ungil_heap::{Heap, queue};
 use super::Queue;
 use super::taking::Taking;
 use crate::share::errors::raised;
+use crate::this_thread::attached;
 
 /// An item of a queue that is this process's until it says that it is done with it.
 #[pyclass(frozen, generic, weakref, module = "ungil._native", name = "QueueLease")]
@@ -141,7 +142,9 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let lease = self.lease.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(lease) = lease {
-            Python::attach(|py| give_back_or_leave(self.queue.clone_ref(py), lease));
+            let give_back = |py: Python<'_>| give_back_or_leave(self.queue.clone_ref(py), lease);
+            // SAFETY: the interpreter takes objects apart in attached threads.
+            unsafe { attached(give_back) };
         }
     }
 }

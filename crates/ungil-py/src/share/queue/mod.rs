@@ -82,6 +82,11 @@ pub fn class_named(name: &str) -> Option<&'static PyOnceLock<Py<PyType>>> {
     names.iter().position(|known| *known == name).map(|number| &CLASSES[number])
 }
 
+/// Looks up the exceptions of the module `queue`: while the interpreter ends it imports nothing.
+pub fn prepare(py: Python<'_>) {
+    let _ = (py.get_type::<Empty>(), py.get_type::<Full>());
+}
+
 /// How long somebody waits: as the arguments `block` and `timeout` of `queue.Queue` say.
 #[derive(Clone, Copy)]
 struct Patience {
