@@ -6,6 +6,7 @@ from ungil._native import Dispatcher
 from ungil.fanout._backoff import Backoff, is_number, waiting
 from ungil.fanout._ceiling import ceiling
 from ungil.fanout._failures import failure
+from ungil.fanout._mode import is_patched
 from ungil.fanout._retry_after import too_much
 
 TYPE_CHECKING = False
@@ -119,7 +120,12 @@ class Plan:
         if self.engine is not None:
             from ungil.fanout._engine import named
 
-            named(self.engine)
+            kind, _ = named(self.engine)
+            if kind == "processes" and is_patched():
+                raise ValueError(
+                    f"engine={self.engine!r} cannot be used in a program that gevent has patched: "
+                    "its pipes would stop all green threads; leave engine out"
+                )
             if self.mode in ("lean", "green"):
                 raise ValueError(
                     f"mode={self.mode!r} cannot be used with an engine: "
