@@ -126,6 +126,14 @@ def mark_and_wait(item: tuple[Path, Path, int]) -> int:
     return number
 
 
+def begin_and_wait(item: tuple[Path, Path, int]) -> int:
+    """Leaves its number, and waits for a file."""
+    begun, go, number = item
+    (begun / str(number)).touch()
+    wait_for(go)
+    return number
+
+
 class OnlyHere:
     """Can be called; and pickled, but not unpickled."""
 

@@ -19,7 +19,7 @@ import fanout_functions as functions
 import pytest
 
 from ungil.errors import EngineError, NotCarried, WorkerDied
-from ungil.fanout import Fanout, Outcome, _shards, fanout
+from ungil.fanout import Fanout, Outcome, Stopped, _shards, fanout
 
 TWO = "processes:2"
 
@@ -237,6 +237,33 @@ def test_a_worker_that_is_killed_loses_no_item(tmp_path: Path) -> None:
     killer.join()
     assert [outcome.unwrap() for outcome in outcomes] == list(range(100))
     assert {outcome.attempts for outcome in outcomes} == {1}
+
+
+def test_what_workers_have_not_begun_does_not_begin_after_a_stop(tmp_path: Path) -> None:
+    begun, go = folder(tmp_path, "begun"), folder(tmp_path, "go")
+    items = [(begun, go, number) for number in range(100)]
+    journal = tmp_path / "journal"
+    options: dict[str, Any] = {"journal": journal, "key": str}
+    outcomes = fanout(
+        functions.begin_and_wait, items, engine=TWO, limit=2, in_order=False, **options
+    )
+
+    def stop() -> None:
+        functions.wait_for(begun, 2)
+        outcomes.stop()
+
+    threading.Thread(target=stop).start()
+    ended: list[int] = []
+    for outcome in outcomes:
+        if outcome.ok:
+            ended.append(outcome.unwrap())
+        else:
+            # The workers know by now.
+            assert isinstance(outcome.exception, Stopped)
+            (go / "now").touch()
+    assert len(ended) == 2
+    assert sorted(path.name for path in begun.iterdir()) == sorted(map(str, ended))
+    assert len(journal.read_text().splitlines()) == 1 + 2
 
 
 def test_workers_end_with_the_fan_out() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -201,6 +202,45 @@ def test_it_is_what_auto_chooses_in_a_patched_program() -> None:
     outcomes = fanout(abs, [-1])
     assert (outcomes.mode, outcomes.reason) == ("green", "gevent has patched this program")
     assert [outcome.value for outcome in outcomes] == [1]
+
+
+@patched
+def test_green_threads_go_on_while_coroutines_run_on_asyncio() -> None:
+    went_on: list[bool] = []
+
+    async def wait_for_the_other(_: int) -> bool:
+        while not went_on:
+            await asyncio.sleep(0.001)
+        return True
+
+    other = gevent.spawn(lambda: (gevent.sleep(0.001), went_on.append(True)))
+    assert [it.value for it in fanout(wait_for_the_other, [1], timeout=PATIENCE_S)] == [True]
+    other.kill()
+
+
+def test_auto_does_not_choose_the_lean_loop_where_other_green_threads_would_stop() -> None:
+    code = (
+        "from gevent import monkey; monkey.patch_all()\n"
+        "import sys; from ungil.fanout import fanout, sleep\n"
+        "async def rest(_): await sleep(0)\n"
+        "assert 'asyncio' not in sys.modules\n"
+        "auto, lean = fanout(rest, [1]), fanout(rest, [1], mode='lean')\n"
+        "print(auto.mode, '-', auto.reason)\n"
+        "print(lean.mode, '-', lean.reason)\n"
+        "print(next(auto).ok, next(lean).ok)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "asyncio - an async def, and gevent has patched this program",
+        "lean - asked for",
+        "True True",
+    ]
+
+
+@patched
+def test_worker_processes_are_refused_where_their_pipes_would_stop_all_green_threads() -> None:
+    with pytest.raises(ValueError, match="cannot be used in a program that gevent has patched"):
+        fanout(abs, [1], engine="processes:2")
 
 
 def test_a_program_that_is_not_patched_is_told_what_to_write_and_where() -> None:

@@ -99,6 +99,23 @@ def test_ctrl_c_once_lets_end_what_runs_and_says_what_is_not_done(
     assert end[3] == "stopped; not done: 8 not started (sw3, sw4, sw5, …)"
 
 
+def test_after_ctrl_c_workers_begin_nothing_of_what_they_have_in_stock(
+    hosts: list[str], tmp_path: Path, start: Start
+) -> None:
+    hosts[-1] = "1"
+    words = ["-q", "--json", "--engine", "processes:1", "tasks:waits_for_a_file"]
+    terminal = Terminal(ungil(*hosts, *words), start)
+    terminal.read_until("begins sw1")
+    terminal.type(b"\x03")
+    terminal.read_until("ungil: nothing more starts; what runs goes on; Ctrl-C again ends it now")
+    terminal.read_until('"error": "not started", "attempts": 0')
+    (tmp_path / "go").touch()
+    assert terminal.end() == 130
+    assert "begins sw2" not in terminal.seen
+    assert ": 1 ok" in terminal.seen
+    assert "stopped; not done: 9 not started (sw2, sw3, sw4, …)" in terminal.seen
+
+
 @pytest.mark.parametrize(
     ("mode", "words"),
     [

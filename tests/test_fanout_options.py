@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import types
@@ -15,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from ungil.fanout import Backoff, CommonOptions, Fanout, Mode, Options, fanout
-from ungil.fanout._plan import MODES, OPTIONS, Plan
+from ungil.fanout._plan import LARGEST, MODES, OPTIONS, Plan
 from ungil.fanout.nornir import RunnerOptions, UngilRunner
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -138,6 +139,36 @@ def test_what_is_of_another_type_is_refused_in_a_sentence(
     with pytest.raises(TypeError) as refused:
         call(**options)
     assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"limit": 10**20},
+            f"limit=100000000000000000000 is too large: the largest is {sys.maxsize}",
+        ),
+        ({"retries": 2**32}, "retries=4294967296 is too large: the largest is 4294967295"),
+        (
+            {"group": str, "per_group": 10**20},
+            f"per_group=100000000000000000000 is too large: the largest is {sys.maxsize}",
+        ),
+        (
+            {"group": str, "per_group": {"1": 10**20}},
+            f"per_group['1']=100000000000000000000 is too large: the largest is {sys.maxsize}",
+        ),
+    ],
+)
+def test_a_number_that_is_too_large_is_told_with_the_largest(
+    options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        list(fanout(itself, [1], **options))
+
+
+def test_the_largest_numbers_are_possible() -> None:
+    options: dict[str, Any] = {**LARGEST, "group": str}
+    assert [outcome.value for outcome in fanout(itself, [1], **options)] == [1]
 
 
 def test_a_number_is_a_number_of_any_type() -> None:

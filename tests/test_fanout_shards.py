@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from ungil._native import Dispatcher, Outcome
 from ungil.errors import EngineError, WorkerDied
-from ungil.fanout import _shards
+from ungil.fanout import Stopped, _shards
 from ungil.fanout._shards import Shards, shares
-from ungil.fanout._worker import ERROR, VALUE, Batch
+from ungil.fanout._worker import ERROR, GIVEN_BACK, VALUE, Batch
+from ungil.fanout.frontend import attempts_of
 
 
 class Worker:
@@ -26,6 +27,7 @@ class Worker:
         self.batches: list[Batch] = []
         self.waiting: list[tuple[int, Any]] = []
         self.begun = 0
+        self.stops = 0
 
     def reply(self, count: int = 0, how: int = VALUE) -> tuple[int, list[tuple[int, int, bytes]]]:
         """The first `count` of its items have ended, and all others have begun."""
@@ -51,7 +53,10 @@ class Pool:
         self.opened.append(Worker(limit))
         return self.opened[-1]
 
-    def give(self, worker: Worker, batch: Batch) -> None:
+    def give(self, worker: Worker, batch: Batch | None) -> None:
+        if batch is None:
+            worker.stops += 1
+            return
         worker.batches.append(batch)
         worker.waiting += [(number, pickle.loads(blob)) for number, blob in batch]
         worker.begun += len(batch)
@@ -214,6 +219,46 @@ def test_an_error_of_an_engine_ends_everything() -> None:
     with pytest.raises(EngineError, match="the scheduler is lost"):
         errors.extend(outcome.exception for outcome in iter(world.dispatcher.take, None))
     assert {str(error) for error in errors} == {"the scheduler is lost"}
+
+
+def test_what_no_worker_has_begun_comes_back_when_all_is_stopped() -> None:
+    world = World(itertools.count(), workers=1)
+    [worker] = world.start()
+    first, *others = worker.waiting
+    world.say(worker, (1, []))
+    world.dispatcher.stop(Stopped("stopped"))
+    world.shards.stop()
+    world.shards.stop()
+    assert worker.stops == 1
+    world.say(worker, (1, [(number, GIVEN_BACK, b"") for number, _ in others]))
+    world.say(worker, (1, [(first[0], VALUE, pickle.dumps("first"))]))
+    outcomes = world.outcomes()
+    assert world.dispatcher.ended
+    assert outcomes[0].value == "first"
+    assert len(outcomes) > len(others)
+    for outcome in outcomes[1:]:
+        assert isinstance(outcome.exception, Stopped)
+        assert attempts_of(outcome) == 0
+
+
+def test_items_of_a_worker_that_dies_after_a_stop_do_not_run_again() -> None:
+    world = World(range(2), workers=1)
+    [worker] = world.start()
+    world.dispatcher.stop(Stopped("stopped"))
+    world.shards.stop()
+    world.say(worker, WorkerDied("died"))
+    assert [type(outcome.exception) for outcome in world.outcomes()] == [WorkerDied] * 2
+    assert world.pool.opened == [worker]
+
+
+def test_what_was_to_run_apart_does_not_run_after_a_stop() -> None:
+    world = World(range(2), workers=1)
+    [worker] = world.start()
+    world.say(worker, WorkerDied("died"))
+    world.dispatcher.stop(Stopped("stopped"))
+    world.shards.stop()
+    told = [(type(it.exception), attempts_of(it)) for it in world.outcomes()]
+    assert told == [(Stopped, 1)] * 2
 
 
 @given(

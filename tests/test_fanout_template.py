@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ungil.cli.fanout import template
 from ungil.cli.fanout.template import CommandTemplate, Unfinished
 
 
@@ -56,3 +59,49 @@ def test_a_group_is_signalled_while_its_number_cannot_be_anothers(
     asyncio.run(cancel_after_the_leaders_end())
     assert was_free
     assert not any(was_free)
+
+
+def test_a_command_that_is_told_to_end_may_clean_up_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes after half a second is for those that do not end."""
+    monkeypatch.setattr(template, "_TERM_SECONDS", 30.0)
+    cleaner = """
+import signal, sys, time
+def clean_up(*_):
+    print("cleaning", flush=True)
+    time.sleep(0.05)  # it would be killed here
+    open("cleaned", "w").close()
+    sys.exit()
+signal.signal(signal.SIGTERM, clean_up)
+open("ready", "w").close()
+while True: time.sleep(1000)
+"""
+    monkeypatch.chdir(tmp_path)
+    words = [sys.executable, "-c", cleaner]
+    assert asyncio.run(_cancel_when(tmp_path / "ready", words)) == "cleaning\n"
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_a_command_that_does_not_end_when_it_is_told_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_TERM_SECONDS", 0.01)
+    monkeypatch.setattr(template, "_KILL_SECONDS", 30.0)
+    monkeypatch.chdir(tmp_path)
+    script = 'trap "" TERM; echo $$; touch ready; while :; do sleep 1000; done'
+    printed = asyncio.run(_cancel_when(tmp_path / "ready", ["sh", "-c", script]))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(printed), 0)
+
+
+async def _cancel_when(ready: Path, words: list[str]) -> str:
+    """What a command has printed that is cancelled as soon as a file is there."""
+    command = asyncio.create_task(CommandTemplate(words)({}))
+    while not ready.exists():
+        assert not command.done()
+        await asyncio.sleep(0.01)
+    command.cancel()
+    with pytest.raises(Unfinished) as unfinished:
+        await command
+    return unfinished.value.stdout

@@ -44,7 +44,8 @@ def test_a_command_runs_below_worker_processes(ungil: Run) -> None:
 def test_workers_import_the_function_from_the_folder_of_the_command(
     ungil: Run, words: list[str], values: list[Any]
 ) -> None:
-    outcome = ungil("fanout", "--hosts", "hosts", "--engine", "processes:1", "--json", *words)
+    hosts = [] if "--hosts" in words else ["--hosts", "hosts"]
+    outcome = ungil("fanout", *hosts, "--engine", "processes:1", "--json", *words)
     assert outcome.returncode == 0, outcome.stderr
     told = [one["value"] for one in jsons(outcome.stdout)]
     told = [one["stdout"] if isinstance(one, dict) else one for one in told]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,6 +60,22 @@ TASKS = "tasks_to_run.py"
             "--limit '0' is neither auto nor a positive whole number",
         ),
         (["tasks:length", "--limit", "many"], "--limit 'many' is neither auto nor a positive"),
+        (
+            ["tasks:length", "--limit", "9" * 20],
+            f"--limit {'9' * 20} is too large: the largest is {sys.maxsize}",
+        ),
+        (
+            ["--limit", "9" * 20, "--", "echo", "{}"],
+            f"--limit {'9' * 20} is too large: the largest is {sys.maxsize}",
+        ),
+        (
+            ["tasks:length", "--retries", "4294967296"],
+            "--retries 4294967296 is too large: the largest is 4294967295",
+        ),
+        (
+            ["tasks:length", "--group-by", "host", "--per-group", "9" * 20],
+            f"--per-group {'9' * 20} is too large: the largest is {sys.maxsize}",
+        ),
         (["tasks:length", "--timeout", "0"], "--timeout 0 is not a number of seconds above 0"),
         (["tasks:length", "--timeout", "soon"], "Invalid value for '--timeout': 'soon' is not a"),
         (["tasks:length", "--retries", "-1"], "--retries -1 is below 0"),
@@ -97,6 +114,11 @@ TASKS = "tasks_to_run.py"
             ["tasks:length", "--hosts", "missing"],
             "cannot read the hosts 'missing': no such file or",
         ),
+        (
+            ["tasks:length", "--hosts", "a", "--hosts", "b c"],
+            "--hosts a and --hosts 'b c' are two files, and one is read; pipe both in: cat a 'b c'",
+        ),
+        (["tasks:length", "--hosts", ""], "--hosts '' names no file; leave it out to read hosts"),
         (["tasks:length", "--hosts", "."], "cannot read the hosts '.': is a directory"),
         (
             ["tasks:length", "--hosts", "x.csv"],
@@ -120,7 +142,8 @@ def test_mistakes_are_told_in_one_sentence(
     (folder / "needing.py").write_text("import not_there\n")
     (folder / "x.csv").write_text("name,ip\n")
     (folder / "y.csv").write_text("")
-    outcome = ungil("fanout", "--hosts", "hosts", *words)
+    hosts = [] if "--hosts" in words else ["--hosts", "hosts"]
+    outcome = ungil("fanout", *hosts, *words)
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith(f"ungil: {sentence}")
     assert outcome.stderr.count("\n") == 1
@@ -130,6 +153,27 @@ def test_a_terminal_is_not_read_for_hosts(start: Start) -> None:
     terminal = Terminal([sys.executable, "-m", "ungil", "fanout", "tasks:length"], start)
     assert terminal.end() == 2
     assert terminal.seen == "ungil: no hosts; name a file with --hosts, or pipe them in\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "no hosts; name a file with --hosts, or pipe them in"),
+        (["--hosts", "-"], "there is no standard input to read hosts from"),
+    ],
+)
+def test_a_closed_standard_input_has_no_hosts(
+    folder: Path, environment: dict[str, str], words: list[str], sentence: str
+) -> None:
+    command = [sys.executable, "-m", "ungil", "fanout", *words, "tasks:length"]
+    outcome = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (outcome.returncode, outcome.stderr) == (2, f"ungil: {sentence}\n")
 
 
 def test_help_begins_with_examples(ungil: Run) -> None:

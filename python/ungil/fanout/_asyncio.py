@@ -18,6 +18,7 @@ from ungil import _native
 from ungil._native import Dispatcher, Outcome, Slot
 from ungil.fanout._asleep import coroutines_sleep
 from ungil.fanout._failures import cut_off
+from ungil.fanout._mode import is_patched
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.01
@@ -357,6 +358,9 @@ class Loop:
 
 
 def new_loop() -> tuple[asyncio.AbstractEventLoop, str]:
+    """A loop, and how it is called: uvloop's, unless green threads would wait while it does."""
+    if is_patched():
+        return asyncio.new_event_loop(), "asyncio's own loop"
     try:
         import uvloop  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
             ...
 
         def wake(self) -> None:
-            """Lets `advance` come back soon; called in a signal's handler."""
+            """Lets `advance` come back soon, after a stop; called in a signal's handler."""
             ...
 
         def close(self, *, wait: bool = True) -> None:

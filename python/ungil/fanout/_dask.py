@@ -81,8 +81,8 @@ class Dask:
         self._in_loop(self._serve(worker, limit))
         return worker
 
-    def give(self, worker: _Worker, batch: Batch) -> None:
-        """Items for an actor."""
+    def give(self, worker: _Worker, batch: Batch | None) -> None:
+        """News for an actor."""
         self._in_loop(self._give(worker, batch))
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class Dask:
         with suppress(Exception):
             await self._client.cancel([future])
 
-    async def _give(self, worker: _Worker, batch: Batch) -> None:
+    async def _give(self, worker: _Worker, batch: Batch | None) -> None:
         try:
             await worker.actor.give(batch)
         except Exception as error:

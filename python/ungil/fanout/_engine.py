@@ -66,6 +66,7 @@ class Engine:
         self._dispatcher = dispatcher
         self._news: SimpleQueue[tuple[object, News] | None] = SimpleQueue()
         self._woken = False
+        self._stopped = False
         pool = open_pool(fn, mode, plan, self._news.put)
         # Also if nobody closes the outcomes: a `break` out of their loop is enough.
         self._close = weakref.finalize(self, pool.close)
@@ -75,6 +76,8 @@ class Engine:
     def advance(self) -> None:
         """Waits until something has finished."""
         dispatcher, shards, news = self._dispatcher, self._shards, self._news
+        if self._stopped:
+            shards.stop()
         shards.fill()
         while not (dispatcher.ready or dispatcher.ended or self._woken):
             try:
@@ -91,7 +94,8 @@ class Engine:
             self._shards.handle(*news)
 
     def wake(self) -> None:
-        """Lets `advance` come back soon."""
+        """Lets `advance` come back soon. Everything was stopped: the workers learn it next time."""
+        self._stopped = True
         self._woken = True
         self._news.put(None)
 

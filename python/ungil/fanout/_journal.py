@@ -24,7 +24,7 @@ import sys
 from functools import partial
 
 from ungil._native import CutOff
-from ungil.fanout._failures import failure, sentence
+from ungil.fanout._failures import Stopped, failure, sentence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,11 +100,11 @@ class Journal:
         error = outcome.exception
         if error is None:
             line = f"{_DONE}{self._key_of(outcome.item)}{_value(outcome.value)}}}\n"
-        elif not isinstance(error, CutOff):
+        elif not isinstance(error, CutOff | Stopped):
             why = f'"kind": {_encode(failure(error))}, "error": {_encode(sentence(error))}'
             line = f'{{"ok": false, "key": {self._key_of(outcome.item)}, {why}}}\n'
         else:
-            return  # Nothing is known of the item.
+            return  # It runs again.
         self._write(line)
 
     def close(self) -> None:

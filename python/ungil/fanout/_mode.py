@@ -130,11 +130,18 @@ def _automatic(asynchronous: bool) -> tuple[str, str]:
     if asynchronous:
         if "asyncio" in sys.modules:
             return "asyncio", "an async def, and asyncio is imported"
+        if is_patched():  # other green threads get no turn while the lean loop waits
+            return "asyncio", "an async def, and gevent has patched this program"
         return "lean", "an async def, and asyncio is not imported"
-    monkey = sys.modules.get("gevent.monkey")
-    if monkey is not None and monkey.is_module_patched("socket"):
+    if is_patched():
         return "green", "gevent has patched this program"
     return "threads", "not an async def, and gevent has not patched this program"
+
+
+def is_patched() -> bool:
+    """Whether gevent has replaced in this program what waits, so that threads are green."""
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and monkey.is_module_patched("socket")
 
 
 def name_of(fn: "Callable[..., Any]") -> str:

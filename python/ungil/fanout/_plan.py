@@ -6,6 +6,7 @@ from ungil._native import Dispatcher
 from ungil.fanout._backoff import Backoff, is_number, waiting
 from ungil.fanout._ceiling import ceiling
 from ungil.fanout._failures import failure
+from ungil.fanout._mode import is_patched
 from ungil.fanout._retry_after import too_much
 
 TYPE_CHECKING = False
@@ -36,6 +37,9 @@ OPTIONS = (
     "key",
 )
 MODES = ("auto", "lean", "asyncio", "threads", "green")
+
+# The largest number that each of these may be.
+LARGEST = {"limit": sys.maxsize, "retries": 2**32 - 1, "per_group": sys.maxsize}
 
 # How many finished outcomes may wait for a slow one before them, or for a slow consumer.
 WINDOW = 10_000
@@ -101,6 +105,7 @@ class Plan:
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
         self._check_types()
+        self._check_sizes()
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout={self.timeout!r} is not a number of seconds above 0")
         if self.retries < 0:
@@ -119,12 +124,23 @@ class Plan:
         if self.engine is not None:
             from ungil.fanout._engine import named
 
-            named(self.engine)
+            kind, _ = named(self.engine)
+            if kind == "processes" and is_patched():
+                raise ValueError(
+                    f"engine={self.engine!r} cannot be used in a program that gevent has patched: "
+                    "its pipes would stop all green threads; leave engine out"
+                )
             if self.mode in ("lean", "green"):
                 raise ValueError(
                     f"mode={self.mode!r} cannot be used with an engine: "
                     "its workers run async functions on asyncio and others in threads"
                 )
+
+    def _check_sizes(self) -> None:
+        for name, largest in LARGEST.items():
+            value = getattr(self, name)
+            if value != "auto" and value is not None and not _is_mapping(value) and value > largest:
+                raise ValueError(_too_large(f"{name}={value!r}", largest))
 
     def _check_types(self) -> None:
         if not _is_whole(self.retries):
@@ -242,6 +258,9 @@ class Plan:
                 raise TypeError(f"per_group[{name!r}]={most!r} is not a whole number")
             if most < 1:
                 raise ValueError(f"per_group[{name!r}]={most!r} is below 1, so {item!r} cannot run")
+            if most > LARGEST["per_group"]:
+                named = f"per_group[{name!r}]={most!r}"
+                raise ValueError(_too_large(named, LARGEST["per_group"]))
             return name, most
 
         return membership
@@ -275,6 +294,10 @@ def _number(name: str, value: "Any", what: str) -> float | None:
     if not is_number(value):
         raise TypeError(f"{name}={value!r} is not a number of {what}")
     return float(value)
+
+
+def _too_large(named: str, largest: int) -> str:
+    return f"{named} is too large: the largest is {largest}"
 
 
 def _is_whole(value: object) -> bool:

@@ -88,8 +88,8 @@ class Processes:
         ).start()
         return worker
 
-    def give(self, worker: _Worker, batch: Batch) -> None:
-        """Items for a process. If it has died, that is told by the end of its replies."""
+    def give(self, worker: _Worker, batch: Batch | None) -> None:
+        """News for a process. If it has died, that is told by the end of its replies."""
         try:
             worker.to.send(batch)
         except OSError:

@@ -77,8 +77,8 @@ class Ray:
         ).start()
         return worker
 
-    def give(self, worker: _Worker, batch: Batch) -> None:
-        """Items for an actor."""
+    def give(self, worker: _Worker, batch: Batch | None) -> None:
+        """News for an actor."""
         given = worker.actor.give.remote(batch).future()
         given.add_done_callback(partial(self._given, worker))
 

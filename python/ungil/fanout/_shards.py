@@ -20,7 +20,8 @@ from typing import Any, Protocol
 
 from ungil._native import Dispatcher, Outcome
 from ungil.errors import EngineError, NotCarried, WorkerDied
-from ungil.fanout._worker import ABANDONED, VALUE, Batch, Reply
+from ungil.fanout._failures import GivenBack, Stopped
+from ungil.fanout._worker import ABANDONED, GIVEN_BACK, VALUE, Batch, Reply
 
 # How many items wait at a worker at first; from then on as many as it uses up between two batches.
 _FIRST_DEPTH = 4
@@ -62,8 +63,8 @@ class Pool(Protocol):
         """Starts a worker that runs so many items at once. Its first reply says it is there."""
         ...
 
-    def give(self, worker: Any, batch: Batch, /) -> None:
-        """Items for a worker. If they do not arrive, the worker is as good as dead."""
+    def give(self, worker: Any, batch: Batch | None, /) -> None:
+        """News for a worker. If it does not arrive, the worker is as good as dead."""
         ...
 
     def close(self) -> None:
@@ -140,6 +141,7 @@ class Shards:
         self._suspects: deque[list[Outcome]] = deque()
         self._suspected = 0.0  # when there were last new ones
         self._deaths = 0
+        self._is_stopped = False
         self._is_over = False
 
     def add(self, attempt: Outcome) -> None:
@@ -158,6 +160,29 @@ class Shards:
             self._pull()
             self._spread()
             self._open()
+        except Exception as error:  # the engine's own
+            self.give_up(error)
+
+    def stop(self) -> None:
+        """Takes back what no worker has begun: it fails with `Stopped`. What runs goes on.
+
+        Whoever calls has stopped the dispatcher.
+        """
+        if self._is_stopped or self._is_over:
+            return
+        self._is_stopped = True
+        pending = [*self._pending]
+        suspects = [attempt for group in self._suspects for attempt in group]
+        self._pending.clear()
+        self._suspects.clear()
+        for attempt in pending:
+            self._failed(attempt, _given_back())
+        for attempt in suspects:
+            self._failed(attempt, Stopped("not run again: the fan-out was stopped before"))
+        try:
+            for place in self._places:
+                if place.ready:
+                    self._pool.give(place.worker, None)
         except Exception as error:  # the engine's own
             self.give_up(error)
 
@@ -280,7 +305,11 @@ class Shards:
         if ended:
             self._deaths = 0
         for number, how, blob in ended:
-            self._end(place.given.pop(number), how, blob)
+            attempt = place.given.pop(number)
+            if how == GIVEN_BACK:
+                self._failed(attempt, _given_back())
+            else:
+                self._end(attempt, how, blob)
         if not place.given:
             place.apart = place.drains = False
 
@@ -321,9 +350,11 @@ class Shards:
         del self._by_worker[place.worker]
         place.vacate()
         self._deaths += 1
-        if len(suspects) == 1 and apart:
-            why = WorkerDied(f"the worker died while it ran this item: it {why}")
-            self._failed(suspects[0], why)
+        if self._is_stopped or (len(suspects) == 1 and apart):
+            did = "ran" if apart else "had"
+            error = WorkerDied(f"the worker died while it {did} this item: it {why}")
+            for attempt in suspects:
+                self._failed(attempt, error)
         elif suspects:
             self._suspected = time.monotonic()
             size = -(-len(suspects) // _PARTS) if apart else len(suspects)
@@ -332,6 +363,10 @@ class Shards:
         if self._deaths > _MOST_DEATHS:
             what = f"{self._deaths} workers died and no item ended in between; the last one"
             self.give_up(EngineError(f"{what} {why}"))
+
+
+def _given_back() -> GivenBack:
+    return GivenBack("not run: the fan-out was stopped before")
 
 
 def shares(limit: int | str, workers: int) -> list[int | str]:

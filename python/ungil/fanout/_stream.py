@@ -44,8 +44,8 @@ class Fanout:
             raise ValueError(
                 f'mode={mode!r} has a loop of its own: use fanout(), or mode="asyncio" or "threads"'
             )
-        self._streams: list[_Stream] = []
-        self._latest: _Stream | None = None
+        self._streams: list[Stream] = []
+        self._latest: Stream | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,7 +83,7 @@ class Fanout:
         self, fn: Callable[[Any], Any], items: Iterable[Any] | AsyncIterable[Any]
     ) -> AsyncIterator[Outcome]:
         """The outcome of each item, as it finishes. `items` may be endless, and asynchronous."""
-        stream = _Stream(fn, items, self._plan)
+        stream = Stream(fn, items, self._plan)
         self._streams.append(stream)
         self._latest = stream
         try:
@@ -94,8 +94,8 @@ class Fanout:
             self._streams.remove(stream)
 
 
-class _Stream:
-    """One use of a `Fanout`."""
+class Stream:
+    """One use of a `Fanout`; or, with items that its worker is given, of an engine's `Shard`."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Stream:
         dispatcher = self._dispatcher
         try:
             async for item in items:
-                await self._has_room()
+                await self.has_room()
                 if (attempt := dispatcher.put(item)) is not None:
                     self._slots.launch(attempt)
                 elif dispatcher.ready:
@@ -179,8 +179,8 @@ class _Stream:
             dispatcher.close()
         self._arrival.set()
 
-    async def _has_room(self) -> None:
-        """Comes back when an item may come in: something has ended, or time has passed."""
+    async def has_room(self) -> None:
+        """Comes back when an item may begin: something has ended, or time has passed."""
         dispatcher, slots = self._dispatcher, self._slots
         while True:
             # Asked first: a wait that is over meanwhile is seen by `wants`.

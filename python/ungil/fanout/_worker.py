@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ungil._native import Outcome
 from ungil.errors import EngineError, NotCarried
 from ungil.fanout._asyncio import new_loop
-from ungil.fanout._stream import Fanout
+from ungil.fanout._plan import Plan
+from ungil.fanout._stream import Stream
 
 if TYPE_CHECKING:
     from ungil.fanout._options import Mode
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 Dumps = Callable[[Any], bytes]
 Loads = Callable[[bytes], Any]
 
-# Items by number; the caller numbers them, for each worker from 0.
+# Items by number; the caller numbers them, for each worker from 0. None instead: everything was
+# stopped, and what has not begun by then is given back, as is what may still come.
 Batch = list[tuple[int, bytes]]
 
 # How many items have begun, and of those that ended: number, how, and the value, or else the
-# exception with a note on where it was raised, and its cause in bytes of their own.
+# exception with a note on where it was raised, and its cause in bytes of their own. What is given
+# back has nothing.
 Reply = tuple[int, list[tuple[int, int, bytes]]]
-VALUE, ERROR, ABANDONED = range(3)
+VALUE, ERROR, ABANDONED, GIVEN_BACK = range(4)
 
 # How often a worker replies at least. An engine keeps an actor while somebody waits for its reply,
 # even if that is nobody any more.
@@ -56,11 +59,12 @@ class Shard:
         loads: Loads,
     ) -> None:
         self._fn = fn
-        self._fanout = Fanout(mode=mode, limit=limit, timeout=timeout)
+        self._plan = Plan({"mode": mode, "limit": limit, "timeout": timeout})
         self._dumps = dumps
         self._loads = loads
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stream: Stream | None = None
         self._fed = asyncio.Event()
         self._given: deque[tuple[int, bytes]] = deque()
         self._numbers: dict[int, int] = {}  # by their index in the local fan-out
@@ -69,6 +73,7 @@ class Shard:
         self._ended: list[tuple[int, int, bytes]] = []
         self._is_news = False
         self._taker: Future[Reply | None] | None = None
+        self._stopped = False
         self._closed = False
         self._is_over = False
 
@@ -82,10 +87,13 @@ class Shard:
                     self._is_over = True
                     self._tell()
 
-    def give(self, batch: Batch) -> None:
-        """Items to run."""
-        self._given.extend(batch)
-        self._in_loop(self._fed.set)
+    def give(self, batch: Batch | None) -> None:
+        """Items to run, or the news that nothing more shall begin."""
+        if batch is None:
+            self._stopped = True
+        else:
+            self._given.extend(batch)
+        self._in_loop(self._look)
 
     def take(self) -> "Future[Reply | None]":
         """What has happened since the last time, as soon as something has; None when it is over.
@@ -112,9 +120,12 @@ class Shard:
         try:
             if self._closed:
                 return
-            async with self._fanout as fanout:
-                async for outcome in fanout.stream(self._fn, self._feed()):
+            stream = self._stream = Stream(self._fn, self._feed(), self._plan)
+            try:
+                async for outcome in stream.outcomes():
                     self._end(outcome)
+            finally:
+                await stream.close()
         except asyncio.CancelledError:
             if not self._closed:
                 raise
@@ -128,11 +139,21 @@ class Shard:
                 if not loop.is_closed():
                     raise
 
+    def _look(self) -> None:
+        """After news of the caller's."""
+        while self._stopped and self._given:
+            number, _ = self._given.popleft()
+            self._reply(number, GIVEN_BACK, b"")
+        self._fed.set()
+
     async def _feed(self) -> AsyncIterator[Any]:
-        given = self._given
+        stream, given = self._stream, self._given
+        assert stream is not None, "it asks for items"
         index = 0
         while True:
-            while given:
+            # What is taken before it can begin could not be given back any more.
+            await stream.has_room()
+            if given:
                 number, blob = given.popleft()
                 self._begun += 1
                 try:
@@ -143,6 +164,7 @@ class Shard:
                 self._numbers[index] = number
                 index += 1
                 yield item
+                continue
             # It could do with more: that is news as well.
             self._fed.clear()
             self._announce()
@@ -249,7 +271,7 @@ class Actor:
         self._shard = Shard(fn, dumps=dumps, loads=loads, **options)
         threading.Thread(target=self._shard.run, name="fanout", daemon=True).start()
 
-    async def give(self, batch: Batch) -> None:
+    async def give(self, batch: Batch | None) -> None:
         """As `Shard.give`."""
         if self._shard is not None:
             self._shard.give(batch)

@@ -3,17 +3,19 @@
 | name                                   | what it is for                                         |
 |----------------------------------------|--------------------------------------------------------|
 | `failure`, `sentence`, `NamedFailure`  | in which way an item has failed, in few words          |
+| `attempts_of`                          | how often the function was called for an item          |
 | `Plan`                                 | options of `fanout`, checked; `Outcomes` runs it       |
+| `LARGEST`                              | the largest `limit`, `retries` and `per_group`         |
 | `Journal`                              | a journal in which the front end names the function    |
 | `Display`: `Bar`, `Calls`              | what shows the progress                                |
 | `is_async`, `is_generator`             | which modes a function fits; one with a yield fits none |
 | `engine_kind`                          | which kind of engine is named, before anything runs    |
 """
 
-from ungil.fanout._failures import NamedFailure, failure, sentence
+from ungil.fanout._failures import NamedFailure, attempts_of, failure, sentence
 from ungil.fanout._journal import Journal
 from ungil.fanout._mode import is_async, is_generator
-from ungil.fanout._plan import Plan
+from ungil.fanout._plan import LARGEST, Plan
 from ungil.fanout._progress import Bar, Calls
 
 TYPE_CHECKING = False
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
     from ungil.fanout._progress import Display
 
 __all__ = [
+    "LARGEST",
     "Bar",
     "Calls",
     "Display",
     "Journal",
     "NamedFailure",
     "Plan",
+    "attempts_of",
     "engine_kind",
     "failure",
     "is_async",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import stat
 import sys
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,7 +13,7 @@ import click
 
 from ungil.cli.command import Command
 from ungil.cli.completing import files
-from ungil.cli.fanout.hosts import FORMATS, BadLine, Host, Hosts, NoHost
+from ungil.cli.fanout.hosts import FORMATS, BadLine, Host, Hosts, NoHost, has_input
 from ungil.cli.fanout.options import (
     COMMANDS_AT_ONCE,
     check_engine,
@@ -64,8 +65,9 @@ class FanoutCommand(Command):
 )
 @click.option(
     "--hosts",
-    "path",
+    "paths",
     metavar="FILE",
+    multiple=True,  # to refuse a second one
     shell_complete=files,
     help="The hosts: one per line, CSV or JSON lines [default: what is piped in, as '-'].",
 )
@@ -135,7 +137,7 @@ class FanoutCommand(Command):
 @click.pass_context
 def command(
     ctx: click.Context,
-    path: str | None,
+    paths: tuple[str, ...],
     format_: str | None,
     limit: str | None,
     timeout: float | None,
@@ -197,7 +199,7 @@ def command(
     check_engine(engine, mode)
     if mode == "green":
         _patch()
-    hosts = Hosts(_path(path), format_, was_named=path is not None)
+    hosts = Hosts(_path(paths), format_, was_named=bool(paths))
     spare([hosts.path], "the file with the hosts", [journal])
     target = aimed(hosts)
     check_mode(mode, target)
@@ -247,11 +249,19 @@ def _form(asked: dict[str, bool], everything: bool) -> str:
     return forms[0] if forms else "--gather" if sys.stdout.isatty() else "--tag"
 
 
-def _path(path: str | None) -> str:
+def _path(paths: tuple[str, ...]) -> str:
     """The file with the hosts: by default stdin, if something is piped in."""
-    if path is None and (sys.stdin is None or sys.stdin.isatty()):  # pyright: ignore[reportUnnecessaryComparison]
+    if len(paths) > 1:
+        raise UsageError(
+            f"--hosts {shlex.quote(paths[0])} and --hosts {shlex.quote(paths[1])} are two files, "
+            f"and one is read; pipe both in: cat {shlex.join(paths)} | ungil fanout ..."
+        )
+    if not paths and (not has_input() or sys.stdin.isatty()):
         raise UsageError("no hosts; name a file with --hosts, or pipe them in")
-    return path or "-"
+    path = paths[0] if paths else "-"
+    if not path:
+        raise UsageError("--hosts '' names no file; leave it out to read hosts that are piped in")
+    return path
 
 
 def _patch() -> None:

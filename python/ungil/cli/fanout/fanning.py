@@ -41,7 +41,7 @@ class Fanning:
         self._engine = engine
         self._journaled = journaled
         self._tally = Tally()
-        self._signals = _Signals(outcomes, hosts, commands=commands)
+        self._signals = _Signals(outcomes, hosts, commands=commands, with_engine=engine is not None)
 
     def run(self) -> int:
         """The exit status."""
@@ -191,10 +191,13 @@ class _Signals:
     stop. So there it waits for the next outcome.
     """
 
-    def __init__(self, outcomes: Outcomes, hosts: Hosts, *, commands: bool) -> None:
+    def __init__(
+        self, outcomes: Outcomes, hosts: Hosts, *, commands: bool, with_engine: bool
+    ) -> None:
         self._outcomes = outcomes
         self._hosts = hosts
         self._commands = commands
+        self._with_engine = with_engine
         self.status: int | None = None
         """What the command exits with if a signal has come."""
 
@@ -231,10 +234,10 @@ class _Signals:
         self._hosts.interrupt()
 
     def _tell(self) -> None:
-        sentence = (
-            f"\nungil: nothing more starts; {self._outcomes.running:,} still run; "
-            "Ctrl-C again ends them now\n"
-        )
+        still = f"{self._outcomes.running:,} still run; Ctrl-C again ends them now"
+        if self._with_engine:  # only the workers know how many
+            still = "what runs goes on; Ctrl-C again ends it now"
+        sentence = f"\nungil: nothing more starts; {still}\n"
         # Where a bar is drawn, this goes above it. Elsewhere stderr may be in the middle of a
         # write, which a handler must not enter again.
         if type(sys.stderr).__name__ == "FileProxy":

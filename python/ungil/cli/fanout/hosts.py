@@ -178,7 +178,7 @@ class Hosts:
 
     def _opened(self) -> BinaryIO:
         if self.path == "-":
-            if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+            if not has_input():
                 raise UsageError("there is no standard input to read hosts from")
             return sys.stdin.buffer
         try:
@@ -313,6 +313,11 @@ class Hosts:
         item = cast("Fields", value)
         fields = {name: it if isinstance(it, str) else json.dumps(it) for name, it in item.items()}
         return Host(_checked(fields["host"]), fields, item)
+
+
+def has_input() -> bool:
+    """Whether there is a standard input. What stands in for a closed one has no bytes."""
+    return hasattr(sys.stdin, "buffer")
 
 
 def _decoded(line: bytes) -> str:

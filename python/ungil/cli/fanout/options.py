@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ungil.cli.fanout.hosts import Host, Hosts, NoHost
 from ungil.errors import UsageError
-from ungil.fanout.frontend import engine_kind, is_async
+from ungil.fanout.frontend import LARGEST, engine_kind, is_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,13 @@ def check_numbers(
         raise UsageError(f"--backoff {backoff:g} is not a number of seconds, 0 or more")
     if per_group is not None and per_group < 1:
         raise UsageError(f"--per-group {per_group} is below 1")
+    _check_size("--retries", retries, LARGEST["retries"])
+    _check_size("--per-group", per_group or 1, LARGEST["per_group"])
+
+
+def _check_size(option: str, number: int, largest: int) -> None:
+    if number > largest:
+        raise UsageError(f"{option} {number} is too large: the largest is {largest}")
 
 
 def check_engine(engine: str | None, mode: str) -> None:
@@ -93,6 +100,7 @@ def limit_of(text: str | None, target: Target) -> int | Literal["auto"]:
         return _affordable(COMMANDS_AT_ONCE) if target.is_command else "auto"
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"--limit {text!r} is neither auto nor a positive whole number")
+    _check_size("--limit", int(text[:100]), LARGEST["limit"])  # int() refuses very long ones
     return _affordable(int(text)) if target.is_command else int(text)
 
 

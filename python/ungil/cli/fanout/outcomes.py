@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeGuard, cast
 from ungil.cli.fanout.hosts import Host, NoHost
 from ungil.cli.fanout.template import CommandError, Unfinished
 from ungil.fanout import CutOff, Stopped
-from ungil.fanout.frontend import failure, sentence
+from ungil.fanout.frontend import attempts_of, failure, sentence
 from ungil.formatting import plural, printable
 
 if TYPE_CHECKING:
@@ -71,14 +71,15 @@ class Tally:
         """One more has come."""
         error = outcome.exception
         self.came += 1
-        self.retried += outcome.attempts > 1
+        attempts = attempts_of(outcome)
+        self.retried += attempts > 1
         self.abandoned += outcome.abandoned
         if error is None:
             self.ok += 1
             self.resumed += outcome.resumed
         elif isinstance(error, CutOff):
             self.cut += 1
-        elif isinstance(error, Stopped) and outcome.attempts:
+        elif isinstance(error, Stopped) and attempts:
             self.not_run += 1
         elif isinstance(error, Stopped):
             self.not_started += 1
@@ -118,7 +119,7 @@ class JsonLines:
             if (texts := printed(outcome)) is not None:
                 told["stdout"], told["stderr"] = texts
             told |= {"kind": failure(error), "error": said(outcome, error)}
-        told["attempts"] = outcome.attempts
+        told["attempts"] = attempts_of(outcome)
         told["started"] = round(outcome.started, 3)
         told["finished"] = round(outcome.finished, 3)
         told["seconds"] = round(outcome.seconds, 6)
@@ -192,7 +193,7 @@ def printed(outcome: Outcome) -> tuple[str, str] | None:
 def said(outcome: Outcome, error: BaseException) -> str:
     """What its exception says, with its name unless the text says it all."""
     if isinstance(error, Stopped):
-        return "waiting for another try" if outcome.attempts else "not started"
+        return "waiting for another try" if attempts_of(outcome) else "not started"
     if isinstance(error, CutOff):
         return "still running when the fan-out stopped"
     return sentence(error)

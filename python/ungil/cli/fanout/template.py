@@ -95,7 +95,8 @@ class CommandTemplate:
 
         process = _Process(asyncio.get_running_loop(), self.argv(fields))
         try:
-            await process.over
+            # A cancelled task cancels what it awaits, and this has to tell the end afterwards.
+            await asyncio.shield(process.over)
         except asyncio.CancelledError as cancelled:
             await process.end()
             printed = process.stdout.text(), process.stderr.text()
