@@ -89,8 +89,8 @@ TASKS = "tasks_to_run.py"
             "--rate '1.2.3/s' is not a rate such as 50, 50/s or",
         ),
         (
-            ["tasks:length", "--mode", "asyncio"],
-            "tasks:length is not an async def and cannot run in --mode asyncio;",
+            ["tasks:length", "--mode", "lean"],
+            "tasks:length is not an async def and cannot run in --mode lean; use --mode asyncio if",
         ),
         (["tasks:hello", "--mode", "threads"], "tasks:hello is an async def and cannot run in --m"),
         (

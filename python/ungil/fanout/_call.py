@@ -309,9 +309,9 @@ def _engine(
         return engines.Engine(fn, mode, dispatcher, plan)
     # Each is imported only when it is needed: asyncio alone takes longer than 10,000 tasks.
     if mode == "asyncio":
-        from ungil.fanout._asyncio import Loop
+        from ungil.fanout._asyncio import Loop, awaiting
 
-        return Loop(fn, dispatcher, timeout, plan.limit)
+        return Loop(awaiting(fn), dispatcher, timeout, plan.limit)
     if mode == "lean":
         from ungil.fanout._lean import Loop
 
