@@ -247,6 +247,11 @@ def test_who_prints_a_fan_out_sees_that_nothing_has_run_yet() -> None:
     assert repr(outcomes) == "<ungil.fanout.Outcomes of itself: 1 taken>"
 
 
+def test_an_order_that_is_neither_true_nor_false_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^in_order='no' is neither True nor False$"):
+        fanout(itself, [1], in_order="no")  # pyright: ignore[reportArgumentType]
+
+
 def test_items_that_are_none_are_named() -> None:
     number: Any = 3
     with pytest.raises(TypeError, match=r"^items=3 cannot be iterated over: give a list of items$"):
