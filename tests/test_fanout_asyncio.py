@@ -171,3 +171,26 @@ def test_a_task_of_a_coroutine_that_leaves_ends_whoever_awaits_it_and_nobody_els
     outcomes = list(fanout(fn, range(3), mode="asyncio"))
     assert [outcome.value for outcome in outcomes] == [0, None, 2]
     assert isinstance(outcomes[1].exception, SystemExit)
+
+
+def test_what_an_ordinary_function_returns_is_awaited() -> None:
+    @functools.cache  # as any decorator that knows no coroutines
+    def starts(item: int) -> Awaitable[int]:
+        return itself(item)
+
+    for fn in (starts, lambda item: asyncio.ensure_future(itself(item))):
+        assert [it.value for it in fanout(fn, [1, 2], mode="asyncio")] == [1, 2]
+
+    async def stream() -> list[Any]:
+        async with Fanout(mode="asyncio") as f:
+            return [it.value async for it in f.stream(lambda item: itself(item), [1])]
+
+    assert asyncio.run(stream()) == [1]
+
+
+def test_an_ordinary_function_that_returns_nothing_to_await_is_told_so() -> None:
+    [outcome] = fanout(abs, [-1], mode="asyncio")
+    assert isinstance(outcome.exception, TypeError)
+    assert str(outcome.exception) == (
+        'abs returned 1, which asyncio cannot await: make it an async def, or use mode="threads"'
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import subprocess
 import sys
@@ -116,8 +117,14 @@ def test_the_list_of_options_costs_a_fan_out_no_time() -> None:
         (
             {"retry_if": 3},
             "retry_if=3 cannot be called: give a function that tells whether an exception is worth "
-            "another try",
+            "another try, or classes of exceptions",
         ),
+        (
+            {"retry_if": (OSError, 3)},
+            f"retry_if={(OSError, 3)!r} cannot be called: give a function that tells whether an "
+            "exception is worth another try, or classes of exceptions",
+        ),
+        ({"backoff": Backoff}, "backoff=Backoff is the class: write backoff=Backoff()"),
         (
             {"group": 3},
             "group=3 cannot be called: give a function that returns the group of an item",
@@ -169,6 +176,19 @@ def test_a_number_that_is_too_large_is_told_with_the_largest(
 def test_the_largest_numbers_are_possible() -> None:
     options: dict[str, Any] = {**LARGEST, "group": str}
     assert [outcome.value for outcome in fanout(itself, [1], **options)] == [1]
+
+
+@pytest.mark.parametrize("engine", [None, "processes:1"])
+@pytest.mark.parametrize(
+    ("classes", "attempts"), [(OSError, 2), (KeyError, 1), ((KeyError, OSError), 2), ((), 1)]
+)
+def test_exceptions_of_the_classes_that_retry_if_names_are_tried_again(
+    classes: Any, attempts: int, engine: str | None
+) -> None:
+    options: dict[str, Any] = {"retries": 1, "retry_if": classes, "backoff": Backoff(0)}
+    # It raises a FileNotFoundError.
+    [outcome] = fanout(os.stat, ["no such file"], engine=engine, **options)
+    assert outcome.attempts == attempts
 
 
 def test_a_number_is_a_number_of_any_type() -> None:
@@ -225,6 +245,11 @@ def test_who_prints_a_fan_out_sees_that_nothing_has_run_yet() -> None:
     )
     next(outcomes)
     assert repr(outcomes) == "<ungil.fanout.Outcomes of itself: 1 taken>"
+
+
+def test_an_order_that_is_neither_true_nor_false_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^in_order='no' is neither True nor False$"):
+        fanout(itself, [1], in_order="no")  # pyright: ignore[reportArgumentType]
 
 
 def test_items_that_are_none_are_named() -> None:

@@ -1619,7 +1619,10 @@ class Outcome(Generic[_Item, _Value]):
 
     @property
     def seconds(self) -> float:
-        """How many seconds the last attempt took, by the monotonic clock."""
+        """How many seconds the last attempt took, by the monotonic clock.
+
+        That includes what it waited for an event loop or a thread that came late.
+        """
 
     @property
     def abandoned(self) -> bool:

@@ -105,10 +105,6 @@ def test_a_host_that_kills_its_worker_is_told_and_the_others_run(ungil: Run) -> 
             ["--engine", "processes", "--mode", "threads", "--", "echo", "{}"],
             "--mode threads applies to functions, and a command runs as a process; leave it out",
         ),
-        (
-            ["--engine", "processes", "--mode", "asyncio", "tasks:whose"],
-            "tasks:whose is not an async def and cannot run in --mode asyncio; use --mode threads",
-        ),
     ],
 )
 def test_an_engine_that_cannot_be_is_told_in_one_sentence(

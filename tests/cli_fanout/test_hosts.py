@@ -61,16 +61,20 @@ def test_csv_names_its_fields(ungil: Run, folder: Path) -> None:
 
 
 def test_json_lines_have_a_host_each(ungil: Run) -> None:
-    text = '{"host": "sw1", "port": 22, "up": true}\n"sw2"\n[1]\n{"host": 3}\n{"host":\n'
+    text = (
+        '{"host": "sw1", "port": 22, "up": true}\n"sw2"\n[1]\n{"host": 3}\n{"host":\n{"hst": "x"}\n'
+    )
     outcome = ungil("fanout", "--json", "--", "echo", "{host} {port}", input=text)
     told = {one["host"]: one for one in jsons(outcome.stdout)}
     assert told["sw1"]["value"]["stdout"] == "sw1 22\n"
     assert told["sw1"]["item"] == {"host": "sw1", "port": 22, "up": True}
-    assert told["sw2"]["error"] == "KeyError: 'port'"
+    assert told["sw2"]["error"] == "no field 'port', only host"
     neither = 'neither a string nor an object with the field "host"'
-    for line in (3, 4):
-        assert told[f"the standard input, line {line}"]["error"] == neither
+    assert told["the standard input, line 3"]["error"] == neither
+    no_string = 'the field "host" is 3, and no string'
+    assert told["the standard input, line 4"]["error"] == no_string
     assert told["the standard input, line 5"]["error"].startswith("not JSON (")
+    assert told["the standard input, line 6"]["error"] == 'an object without the field "host"'
 
 
 def test_the_same_host_with_other_fields_is_another(ungil: Run, folder: Path) -> None:

@@ -27,6 +27,9 @@ TASKS = "tasks_to_run.py"
         (["tasks:length", "--", "ls"], "'tasks:length' and a command after -- cannot both run"),
         (["--", "uptime"], "'uptime' would do the same for each host; write {host} where its name"),
         (["--", "no-such-program", "{}"], "there is no command 'no-such-program'"),
+        (["--", "./broken.py", "{}"], "'./broken.py' is not executable; make it so with chmod +x"),
+        (["--", "/tmp", "{}"], "'/tmp' is a folder, and no command"),
+        (["--", "./missing", "{}"], "there is no command './missing'"),
         (
             ["--", "echo", "{port}"],
             "the hosts of hosts have no field 'port', only host; write {{port}} to get the braces",
@@ -89,8 +92,8 @@ TASKS = "tasks_to_run.py"
             "--rate '1.2.3/s' is not a rate such as 50, 50/s or",
         ),
         (
-            ["tasks:length", "--mode", "asyncio"],
-            "tasks:length is not an async def and cannot run in --mode asyncio;",
+            ["tasks:length", "--mode", "lean"],
+            "tasks:length is not an async def and cannot run in --mode lean; use --mode asyncio if",
         ),
         (["tasks:hello", "--mode", "threads"], "tasks:hello is an async def and cannot run in --m"),
         (

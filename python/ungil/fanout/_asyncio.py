@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from inspect import isawaitable
 from typing import Any, cast
 
 from ungil import _native
 from ungil._native import Dispatcher, Outcome, Slot
 from ungil.fanout._asleep import coroutines_sleep
 from ungil.fanout._failures import cut_off
-from ungil.fanout._mode import is_patched
+from ungil.fanout._mode import is_async, is_patched, name_of
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.01
@@ -285,6 +286,23 @@ class Slots(_native.Slots):
 
     def _timed_out(self) -> TimeoutError:
         return TimeoutError(f"not done within {self._timeout} s")
+
+
+def awaiting(fn: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+    """`fn` as an `async def`, which awaits what it returns."""
+    if is_async(fn):
+        return fn
+
+    async def call(item: Any) -> Any:
+        returned = fn(item)
+        if not isawaitable(returned):
+            raise TypeError(
+                f"{name_of(fn)} returned {returned!r}, which asyncio cannot await: make it an "
+                'async def, or use mode="threads"'
+            )
+        return await returned
+
+    return call
 
 
 class Loop:

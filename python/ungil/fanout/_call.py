@@ -61,12 +61,18 @@ def fanout(
         for outcome in fanout(backup, hosts, timeout=30, retries=2):
             print(outcome.item, outcome.value if outcome.ok else outcome.exception)
 
-    Like `map`, it works as it is iterated, and takes only so many items before they are needed:
-    the input may be endless. `list(fanout(...))` runs everything. With `in_order=False` outcomes
+    Like `map`, it works as it is iterated: `list(fanout(...))` runs everything. The input may be
+    endless. At most 10,000 items, and as many as run at once, are taken from it before the outcomes
+    of those before them are. With `in_order=False` outcomes
     come as they finish, so that none waits for one before it.
 
     The other keyword arguments are those of `Options`, where each of them is explained: `limit`,
     how many run at once, `mode`, how they run, `timeout`, `retries` and the rest.
+
+    In mode "threads" the threads of the items also read the input, one at a time. What only its own
+    thread may use, as a cursor of sqlite3, has to be made a list first. While the input waits for
+    its next item, outcomes wait as well. `Fanout.stream` with an asynchronous generator waits for
+    both at once.
 
     In a notebook's cell, an event loop runs, and it would be blocked while you wait for outcomes.
     So functions that are not an `async def` run in threads there, and an `async def` is refused
@@ -76,6 +82,8 @@ def fanout(
     loop runs, as said. What `fn` raises is in the outcomes; what `items` raises is raised
     after the outcomes of the items before it.
     """
+    if in_order not in (True, False):
+        raise TypeError(f"in_order={in_order!r} is neither True nor False")
     return Outcomes(fn, items, Plan(options), in_order=in_order)
 
 
@@ -309,9 +317,9 @@ def _engine(
         return engines.Engine(fn, mode, dispatcher, plan)
     # Each is imported only when it is needed: asyncio alone takes longer than 10,000 tasks.
     if mode == "asyncio":
-        from ungil.fanout._asyncio import Loop
+        from ungil.fanout._asyncio import Loop, awaiting
 
-        return Loop(fn, dispatcher, timeout, plan.limit)
+        return Loop(awaiting(fn), dispatcher, timeout, plan.limit)
     if mode == "lean":
         from ungil.fanout._lean import Loop
 

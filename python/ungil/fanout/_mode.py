@@ -62,10 +62,11 @@ def choose(fn: "Callable[..., Any]", mode: str) -> tuple[str, str]:
             f"{name_of(fn)} is an async def and cannot run in {mode}: "
             'use mode="asyncio", or leave mode out'
         )
-    if mode in ("lean", "asyncio") and not asynchronous:
+    # Any function may return what asyncio can await.
+    if mode == "lean" and not asynchronous:
         raise TypeError(
-            f"{name_of(fn)} is not an async def and cannot run on an event loop: "
-            'use mode="threads" or "green", or leave mode out'
+            f"{name_of(fn)} is not an async def and cannot run in lean: "
+            'use mode="asyncio" if it returns a coroutine, else "threads" or "green"'
         )
     return mode, "asked for"
 

@@ -32,8 +32,8 @@ class CommonOptions(TypedDict, total=False):
 
     mode: Mode
     """How items run: "lean" and "asyncio" are for an `async def`, "threads" and "green" for other
-    functions. "auto", the default, chooses; `Outcomes.mode` and `Outcomes.reason` say what and
-    why."""
+    functions. "asyncio" also runs other functions that return a coroutine. "auto", the default,
+    chooses; `Outcomes.mode` and `Outcomes.reason` say what and why."""
     timeout: float | None
     """Seconds for each attempt. None, the default, sets no limit. A coroutine and a green thread
     are cancelled. A thread cannot be stopped and goes on, but its result no longer counts: its
@@ -60,8 +60,9 @@ class Options(CommonOptions, Generic[_Item], total=False):
 
     limit: int | Literal["auto"]
     """How many items run at once at most. "auto", the default, finds out while they run."""
-    retry_if: Callable[[Any], object] | None
-    """Whether an item that failed with this exception is tried again. None, the default: always.
+    retry_if: Callable[[Any], object] | type[BaseException] | tuple[type[BaseException], ...] | None
+    """Whether an item that failed with this exception is tried again: a function of the exception,
+    or the class of those for which it is, or a tuple of classes. None, the default: always.
     It is asked about each exception that a function raises, also about a SystemExit.
     """
     backoff: Backoff | Callable[[Any, int], float | None] | None

@@ -74,7 +74,7 @@ class Plan:
         self.mode = options.get("mode", "auto")
         self.timeout = _number("timeout", options.get("timeout"), "seconds")
         self.retries = options.get("retries", 0)
-        self.retry_if = options.get("retry_if")
+        self.retry_if = _asking(options.get("retry_if"))
         self.rate = _number("rate", options.get("rate"), "starts a second")
         self.per_group = options.get("per_group")
         self.group = options.get("group")
@@ -83,6 +83,8 @@ class Plan:
         self.journal = options.get("journal")
         self.key = options.get("key")
         backoff = options.get("backoff")
+        if backoff is Backoff:
+            raise TypeError("backoff=Backoff is the class: write backoff=Backoff()")
         self.backoff, self._wait = Backoff(), None
         if isinstance(backoff, Backoff):
             self.backoff = backoff
@@ -151,7 +153,10 @@ class Plan:
                 "to whole numbers"
             )
         for name, what in (
-            ("retry_if", "tells whether an exception is worth another try"),
+            (
+                "retry_if",
+                "tells whether an exception is worth another try, or classes of exceptions",
+            ),
             ("group", "returns the group of an item"),
             ("key", "returns the key of an item"),
         ):
@@ -310,6 +315,25 @@ def _is_mapping(value: object) -> "TypeIs[Mapping[Any, int]]":
 
 def _is_limit(limit: object) -> bool:
     return limit == "auto" or (isinstance(limit, int) and limit >= 1)
+
+
+def _asking(retry_if: "Any") -> "Any":
+    """What is asked about an exception; where classes are given, whether it is one of theirs."""
+    classes = (retry_if,) if isinstance(retry_if, type) else retry_if
+    if not _is_classes(classes):
+        return retry_if
+
+    def is_one_of_these(error: BaseException) -> bool:
+        return isinstance(error, classes)
+
+    return is_one_of_these
+
+
+def _is_classes(these: object) -> "TypeIs[tuple[type[BaseException], ...]]":
+    return isinstance(these, tuple) and all(
+        isinstance(one, type) and issubclass(one, BaseException)
+        for one in these  # pyright: ignore[reportUnknownVariableType]
+    )
 
 
 def _unless_of_engine(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from ungil._native import Dispatcher, Outcome
 from ungil.fanout import _threads as threads
 from ungil.fanout._asyncio import Slots as Tasks
+from ungil.fanout._asyncio import awaiting
 from ungil.fanout._collector import expect
 from ungil.fanout._failures import Stopped
 from ungil.fanout._mode import choose_beside
@@ -124,7 +125,9 @@ class Stream:
 
             self._slots = engines.Slots(loop, fn, mode, self._dispatcher, plan, self._arrival.set)
         elif mode == "asyncio":
-            self._slots = Tasks(loop, fn, self._dispatcher, plan.timeout, self._arrival.set)
+            self._slots = Tasks(
+                loop, awaiting(fn), self._dispatcher, plan.timeout, self._arrival.set
+            )
         else:
             self._slots = _Threads(loop, fn, self._dispatcher, plan.timeout, self._arrival.set)
         if comes_slowly:

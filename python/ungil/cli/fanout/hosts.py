@@ -308,9 +308,13 @@ class Hosts:
             raise _Mistake(f"not JSON ({error})") from None
         if isinstance(value, str):
             return Host(_checked(value), {"host": value}, value)
-        if not isinstance(value, dict) or not isinstance(cast("Fields", value).get("host"), str):
+        if not isinstance(value, dict):
             raise _Mistake('neither a string nor an object with the field "host"')
         item = cast("Fields", value)
+        if "host" not in item:
+            raise _Mistake('an object without the field "host"')
+        if not isinstance(item["host"], str):
+            raise _Mistake(f'the field "host" is {json.dumps(item["host"])}, and no string')
         fields = {name: it if isinstance(it, str) else json.dumps(it) for name, it in item.items()}
         return Host(_checked(fields["host"]), fields, item)
 

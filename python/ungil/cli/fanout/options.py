@@ -87,10 +87,10 @@ def check_mode(mode: str, target: Target) -> None:
                 f"{target.title} is an async def and cannot run in --mode {mode}; "
                 "use --mode asyncio, or leave it out"
             )
-    elif mode in ("lean", "asyncio"):
+    elif mode == "lean":
         raise UsageError(
-            f"{target.title} is not an async def and cannot run in --mode {mode}; "
-            "use --mode threads or green, or leave it out"
+            f"{target.title} is not an async def and cannot run in --mode lean; "
+            "use --mode asyncio if it returns a coroutine, else threads or green"
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ungil.cli.fanout.hosts import Host, Hosts, NoHost
+from ungil.cli.fanout.hosts import BadLine, Host, Hosts, NoHost
 from ungil.cli.fanout.template import CommandTemplate
 from ungil.errors import UsageError
 from ungil.fanout.frontend import is_async, is_generator
@@ -69,9 +69,17 @@ def _command(words: Sequence[str], hosts: Hosts) -> Target:
             f"{', '.join(hosts.fields)}; write {{{{{unknown[0]}}}}} to get the braces themselves"
         )
     if not CommandTemplate(words[:1]).fields and shutil.which(words[0]) is None:
-        raise UsageError(f"there is no command {words[0]!r}")
+        raise UsageError(_why_no_command(words[0]))
 
     return Target(shlex.join(words), " ".join(words), _Running(command), command=True)
+
+
+def _why_no_command(word: str) -> str:
+    if "/" in word and Path(word).is_dir():
+        return f"{word!r} is a folder, and no command"
+    if "/" in word and Path(word).exists():
+        return f"{word!r} is not executable; make it so with chmod +x, or name its interpreter"
+    return f"there is no command {word!r}"
 
 
 def _function(module: str, name: str, _hosts: Hosts) -> Target:
@@ -98,6 +106,8 @@ class _Running:
     async def __call__(self, host: Host | NoHost) -> object:
         if isinstance(host, NoHost):
             raise host.error
+        if lacking := sorted(self._command.fields.difference(host.fields)):
+            raise BadLine(f"no field {lacking[0]!r}, only {', '.join(host.fields)}")
         return await self._command(host.fields)
 
 
