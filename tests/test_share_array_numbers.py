@@ -117,6 +117,16 @@ def test_numbers_that_are_changed_in_a_block_that_fails_are_as_they_were(heap: s
     assert np.asarray(made)[5] == 1.5
 
 
+def test_a_masked_array_is_refused_as_its_mask_would_be_lost(heap: share.Heap) -> None:
+    masked: Any = np.ma.array([1.0, 2.0], mask=[False, True])
+    a = shared(heap, 0, "d")
+    for take in (share.array, lambda data: share.array(data, "float32"), a.extend):
+        with pytest.raises(TypeError, match=r"lose its mask: share its filled\(value\)"):
+            take(masked)
+    a.extend(masked.filled(-1))
+    assert a.tolist() == [1.0, -1.0]
+
+
 def test_a_process_that_is_killed_while_it_changes_an_array_costs_nobody_anything(
     heap: share.Heap,
 ) -> None:
