@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,15 @@ def test_numbers_that_are_changed_in_a_block_that_fails_are_as_they_were(heap: s
 
 
 def test_a_masked_array_is_refused_as_its_mask_would_be_lost(heap: share.Heap) -> None:
-    masked: Any = np.ma.array([1.0, 2.0], mask=[False, True])
+    numpy_ma: Any = np.ma
+    masked = numpy_ma.array([1.0, 2.0], mask=[False, True])
     a = shared(heap, 0, "d")
-    for take in (share.array, lambda data: share.array(data, "float32"), a.extend):
+    takes: list[Callable[[Any], object]] = [
+        share.array,
+        lambda data: share.array(data, "float32"),
+        a.extend,
+    ]
+    for take in takes:
         with pytest.raises(TypeError, match=r"lose its mask: share its filled\(value\)"):
             take(masked)
     a.extend(masked.filled(-1))
