@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,22 @@ def test_numbers_that_are_changed_in_a_block_that_fails_are_as_they_were(heap: s
             with pytest.raises((BufferError, RuntimeError), match="after the block has ended"):
                 view(made)
     assert np.asarray(made)[5] == 1.5
+
+
+def test_a_masked_array_is_refused_as_its_mask_would_be_lost(heap: share.Heap) -> None:
+    numpy_ma: Any = np.ma
+    masked = numpy_ma.array([1.0, 2.0], mask=[False, True])
+    a = shared(heap, 0, "d")
+    takes: list[Callable[[Any], object]] = [
+        share.array,
+        lambda data: share.array(data, "float32"),
+        a.extend,
+    ]
+    for take in takes:
+        with pytest.raises(TypeError, match=r"lose its mask: share its filled\(value\)"):
+            take(masked)
+    a.extend(masked.filled(-1))
+    assert a.tolist() == [1.0, -1.0]
 
 
 def test_a_process_that_is_killed_while_it_changes_an_array_costs_nobody_anything(

@@ -76,6 +76,35 @@ def test_a_call_that_exits_is_told_to_its_callback() -> None:
     assert [type(error) for error in told] == [SystemExit]
 
 
+@pytest.mark.parametrize("method", ["imap", "imap_unordered"])
+@pytest.mark.parametrize("chunksize", [1, 2])
+def test_the_next_result_of_an_imap_is_waited_for_as_long_as_is_said(
+    method: str, chunksize: int
+) -> None:
+    with share.Manager(max_size=1 << 26) as manager, manager.Pool(1) as pool:
+        go = manager.Event()
+        results = getattr(pool, method)(tasks.wait_for, [go] * 3, chunksize)
+        for timeout in (0, 0.01):
+            with pytest.raises(multiprocessing.TimeoutError):
+                results.next(timeout)
+        go.set()
+        pids = [results.next(timeout=PATIENCE_S), results.next(PATIENCE_S), next(results)]
+        assert len(set(pids)) == 1
+        with pytest.raises(StopIteration):
+            results.next(0)
+
+
+def test_an_error_in_an_imap_comes_in_its_place_and_the_results_after_it_too() -> None:
+    with share.Manager(max_size=1 << 26) as manager, manager.Pool(1) as pool:
+        results = pool.imap(tasks.square, [1, "two", 3])
+        assert results.next(PATIENCE_S) == 1
+        with pytest.raises(TypeError):
+            results.next(PATIENCE_S)
+        assert [*results] == [9]
+        with pytest.raises(ValueError, match="chunksize must be >= 1"):
+            pool.imap(tasks.square, [1], 0)
+
+
 def test_a_manager_that_is_shut_down_makes_nothing_and_its_objects_go_on() -> None:
     manager = share.Manager(max_size=1 << 26)
     items, pool = manager.list([1]), manager.Pool(1)

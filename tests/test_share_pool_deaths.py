@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pool_soak
@@ -14,7 +17,7 @@ import pytest
 import share_pool_tasks as tasks
 from suite import PATIENCE_S, run_python
 
-from ungil import errors, share
+from ungil import _native, errors, share
 
 METHODS = ("fork", "spawn", "forkserver")
 
@@ -211,3 +214,36 @@ def test_kills_at_random_moments_leave_every_task_told_once(retries: int) -> Non
     assert account.done + account.died == 4000
     assert account.died == 0 or not retries
     assert account.kills
+
+
+@pytest.mark.parametrize("part", ["tasks", "results", "state", "work", "bell"])
+def test_a_pool_whose_heap_is_damaged_breaks_settles_its_futures_and_ends(part: str) -> None:
+    heap = share.Heap(f"test.{os.getpid()}_damaged", max_size=1 << 22)
+    try:
+        pool = share.Pool(1, "fork", heap=heap)
+        begun, go = heap.share(share.Event()), heap.share(share.Event())
+        futures = [pool.submit(tasks.begin_and_wait, begun, go)]
+        futures += [pool.submit(tasks.square, number) for number in range(3)]
+        assert begun.wait(PATIENCE_S)
+        line = pool._core.line  # pyright: ignore[reportPrivateUsage]
+        damage(heap, getattr(line, part))
+        go.set()
+        if part in ("state", "work"):  # Nobody meets these before the end.
+            pool.shutdown()
+        for future in futures[1:]:
+            with contextlib.suppress(BrokenProcessPool, RuntimeError):
+                assert future.result(PATIENCE_S) in range(9)
+        pool.shutdown()
+        assert all(future.done() for future in futures)
+        assert pool.worker_pids() == []
+    finally:
+        heap.unlink()
+
+
+def damage(heap: share.Heap, part: share.deque[int]) -> None:
+    """Makes an object of a named heap one of a kind that there is not."""
+    _, handle = _native.send_handle(part)
+    (at,) = struct.unpack_from("=Q", handle, 16)  # behind the number of the heap
+    with Path(f"/dev/shm/ungil-heap-{os.geteuid()}-{heap.name}").open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xee")

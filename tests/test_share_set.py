@@ -4,14 +4,16 @@ import copy
 import os
 import pickle
 import signal
-from collections import deque
+from collections import UserString, deque
 from collections.abc import Iterator, MutableSet
+from pathlib import PurePath
 from typing import Any
 
 import pytest
 from forked import in_child
 
 from ungil import share
+from ungil.share import _set as share_set
 
 
 @pytest.fixture
@@ -291,3 +293,61 @@ def test_a_child_that_is_killed_while_it_changes_leaves_a_whole_set(heap: share.
         assert numbers == set(texts)
     assert heap.gc() is not None
     assert numbers == set(texts)
+
+
+def test_what_is_asked_about_few_members_copies_none_of_many(
+    heap: share.Heap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many: Any = heap.share({*range(100)})
+    few_shared: Any = heap.share({1, 2})
+
+    def copied(members: Any) -> set[Any]:
+        assert len(members) < 100
+        return {*members}
+
+    monkeypatch.setattr(share.set, "copy", copied)
+    for few in ({1, 2}, frozenset((1, 2)), few_shared):
+        assert many >= few
+        assert many > few
+        assert few <= many
+        assert few < many
+        assert many != few
+        assert not many <= set()
+        assert many & few == few & many == {1, 2}
+    for few in ({1, 2}, few_shared, [1, 2, 1], (1, 2), {1: 0, 2: 0}):
+        assert many.issuperset(few)
+        assert not many.isdisjoint(few)
+        assert many.intersection(few, [2, 3]) == {2}
+    assert few_shared.issubset(many)
+    assert many.isdisjoint([-1, "1"])
+    assert not many.issuperset({1, -1})
+    assert type(frozenset((1, 2)) & many) is frozenset
+
+
+def test_few_members_are_looked_up_as_of_one_moment(heap: share.Heap) -> None:
+    many: Any = heap.share({*range(100)})
+
+    looked: list[Any] = []
+
+    def look(members: Any) -> bool:
+        looked.append(type(members))
+        found = 1 in members
+        if len(looked) == 1:
+            many.remove(1)
+        return found
+
+    assert not share_set._at_one_moment(many, look)  # pyright: ignore[reportPrivateUsage]
+    assert looked == [share.set, set]
+
+
+def test_members_that_have_no_hash_or_are_not_found_at_once_are_asked_about_as_ever(
+    heap: share.Heap,
+) -> None:
+    texts: Any = heap.share({"a", "b", "c"})
+    with pytest.raises(TypeError, match="unhashable"):
+        texts.issuperset(["a", []])
+    assert not texts.issuperset(["z", []])
+    with pytest.raises(TypeError, match="unhashable"):
+        texts.intersection([[]])
+    assert texts.isdisjoint([PurePath("a")])
+    assert not texts.isdisjoint([UserString("a")])

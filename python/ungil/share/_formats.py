@@ -93,8 +93,13 @@ def _without_names(code: str) -> str:
 def viewed(given: Any) -> memoryview | None:
     """Return a view of the memory of an object; None if it has none.
 
-    Raises TypeError for items that have no format, as numpy's dates.
+    Raises TypeError for items that have no format, as numpy's dates, and for a masked array.
     """
+    if _is_masked(given):
+        raise TypeError(
+            "a masked array would lose its mask: share its filled(value), or its data and its mask"
+            " as two arrays"
+        )
     try:
         return memoryview(given)
     except TypeError:
@@ -104,6 +109,12 @@ def viewed(given: Any) -> memoryview | None:
             f"items like those of this {type(given).__name__} cannot be shared ({error}): share its"
             " view('int64'), and take .view(dtype) of what you read"
         ) from None
+
+
+def _is_masked(given: object) -> bool:
+    # Only who has imported that part of numpy has one.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return masked is not None and isinstance(given, masked)
 
 
 def source(data: object, wanted: Format | None, dtype: Callable[[], object]) -> memoryview:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
-from itertools import chain
+from itertools import chain, islice
 from multiprocessing import TimeoutError as LateError
+from queue import Empty, SimpleQueue
 from typing import Any, Self
 
 from ungil.share._heap import Heap
@@ -98,17 +100,60 @@ class Outcome:
 
 
 class Results(Iterator[Any]):
-    """An iterator with `next(timeout)`, as `imap` of multiprocessing returns it."""
+    """An iterator with `next(timeout)`, as `imap` of multiprocessing returns it.
 
-    def __init__(self, results: Iterator[Any]) -> None:
-        self._results = results
+    An error of a call is raised in its place, and the next results come after it.
+    """
+
+    def __init__(self, futures: list[Future[Any]], *, ordered: bool, in_chunks: bool) -> None:
+        self._waiting = deque(futures)
+        self._ended: SimpleQueue[Future[Any]] | None = None if ordered else SimpleQueue()
+        self._in_chunks = in_chunks
+        self._values: Iterator[Any] = iter(())
+        if self._ended is not None:
+            for future in futures:
+                future.add_done_callback(self._ended.put)
 
     def __next__(self) -> Any:
-        return next(self._results)
+        return self.next()
 
-    def next(self) -> Any:
-        """Return the next result."""
-        return next(self._results)
+    def next(self, timeout: float | None = None) -> Any:
+        """Return the next result, or raise what the call raised.
+
+        Raises multiprocessing.TimeoutError after `timeout` seconds; call it again then. Raises
+        StopIteration after the last result.
+        """
+        while True:
+            for value in self._values:
+                return value
+            if not self._waiting:
+                raise StopIteration
+            result = self._result(timeout)
+            if not self._in_chunks:
+                return result
+            self._values = iter(result)
+
+    def _result(self, timeout: float | None) -> Any:
+        """Wait for a task, and return what it returned."""
+        if self._ended is None:
+            future = self._waiting[0]
+            _wait_for(future, timeout)
+        else:
+            try:
+                future = self._ended.get(timeout=None if timeout is None else max(0.0, timeout))
+            except Empty:
+                raise LateError from None
+        # Where they are taken as they end, only their number matters.
+        self._waiting.popleft()
+        return future.result()
+
+
+def _wait_for(future: Future[Any], timeout: float | None) -> None:
+    """Wait until a task has ended, however. Raises multiprocessing.TimeoutError."""
+    with contextlib.suppress(TimeoutError):
+        future.exception(timeout)
+    if not future.done():
+        raise LateError
 
 
 class ManagedPool:
@@ -220,13 +265,27 @@ class ManagedPool:
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1
     ) -> Results:
         """Return an iterator over what a function returns for each item, in their order."""
-        return Results(self._running().map(func, iterable, chunksize=chunksize))
+        return self._imapped(func, iterable, chunksize, ordered=True)
 
     def imap_unordered(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int = 1
     ) -> Results:
         """Return an iterator over what a function returns for each item, as it comes."""
-        return Results(self._running().map(func, iterable, chunksize=chunksize, ordered=False))
+        return self._imapped(func, iterable, chunksize, ordered=False)
+
+    def _imapped(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], size: int, *, ordered: bool
+    ) -> Results:
+        pool = self._running()
+        if size < 1:
+            raise ValueError(f"chunksize must be >= 1, not {size}")
+        if size == 1:
+            futures = [pool.submit(func, item) for item in iterable]
+        else:
+            items = iter(iterable)
+            chunks = iter(lambda: [*islice(items, size)], [])
+            futures = [pool.submit(run_chunk, func, chunk) for chunk in chunks]
+        return Results(futures, ordered=ordered, in_chunks=size > 1)
 
     def close(self) -> None:
         """Take no more calls."""

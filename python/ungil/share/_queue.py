@@ -110,6 +110,9 @@ class PriorityQueue(AnyQueue[T]):
     Python compares them, numbers before strings, strings before bytes, bytes before tuples. Items
     that compare equal come out in the order in which they were put in, so `(priority, anything)`
     needs no tie-breaker. `spin` is that of `Queue`.
+
+    All other types compare equal, also those that Python orders: members of an IntEnum, a datetime,
+    a Decimal. Put in `level.value`, `when.timestamp()` or `float(price)` instead.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """The shared set."""
 
 import builtins
-from collections.abc import Iterable, MutableSet
+from collections.abc import Callable, Iterable, MutableSet
 from collections.abc import Set as AbstractSet
 from reprlib import recursive_repr
 from typing import Any, Self, TypeGuard, TypeVar
@@ -12,6 +12,7 @@ from ungil.share._monitor import Monitor
 
 T = TypeVar("T")
 T2 = TypeVar("T2")
+R = TypeVar("R")
 
 
 class set(Container, _native.SharedSet[T], Monitor, MutableSet[T]):
@@ -46,6 +47,8 @@ class set(Container, _native.SharedSet[T], Monitor, MutableSet[T]):
 
     def intersection(self, *others: Iterable[object]) -> builtins.set[T]:
         """Return the members that are in all others, as a builtin set."""
+        if others and (few := _fewer(others[0], self)) is not None:
+            return _common(self, few).intersection(*others[1:])
         return self.copy().intersection(*others)
 
     def difference(self, *others: Iterable[object]) -> builtins.set[T]:
@@ -58,21 +61,34 @@ class set(Container, _native.SharedSet[T], Monitor, MutableSet[T]):
 
     def isdisjoint(self, other: Iterable[object], /) -> bool:
         """Tell whether no member is in the other."""
+        if (few := _fewer(other, self)) is not None:
+            return not _at_one_moment(self, lambda members: any(map(members.__contains__, few)))
         return self.copy().isdisjoint(other)
 
     def issubset(self, other: Iterable[object], /) -> bool:
         """Tell whether all members are in the other."""
+        if is_set(other) and len(self) > len(other):
+            return False
+        if isinstance(other, set):
+            return other.issuperset(self.copy())
         return self.copy().issubset(other)
 
     def issuperset(self, other: Iterable[object], /) -> bool:
         """Tell whether all of the other are members."""
+        if (few := _fewer(other, self)) is not None:
+            return _has_all(self, few)
         return self.copy().issuperset(other)
 
     def __or__(self, other: AbstractSet[T2]) -> builtins.set[T | T2]:
         return self.copy() | plain(other) if is_set(other) else NotImplemented
 
     def __and__(self, other: AbstractSet[object]) -> builtins.set[T]:
-        return self.copy() & plain(other) if is_set(other) else NotImplemented
+        if not is_set(other):
+            return NotImplemented
+        if isinstance(other, set) and len(self) < len(other):
+            return _common(other, self.copy())
+        few = _fewer(other, self)
+        return self.copy() & plain(other) if few is None else _common(self, few)
 
     def __sub__(self, other: AbstractSet[object]) -> builtins.set[T]:
         return self.copy() - plain(other) if is_set(other) else NotImplemented
@@ -84,6 +100,9 @@ class set(Container, _native.SharedSet[T], Monitor, MutableSet[T]):
         return plain(other) | self.copy() if is_set(other) else NotImplemented
 
     def __rand__(self, other: AbstractSet[T2]) -> AbstractSet[T2]:
+        if (few := _fewer(other, self)) is not None and is_set(other):
+            made: Any = frozenset if isinstance(other, frozenset) else builtins.set
+            return made(_common(self, few))
         return plain(other) & self.copy() if is_set(other) else NotImplemented
 
     def __rsub__(self, other: AbstractSet[T2]) -> AbstractSet[T2]:
@@ -95,19 +114,29 @@ class set(Container, _native.SharedSet[T], Monitor, MutableSet[T]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return self.copy() == plain(other) if is_set(other) else NotImplemented
+        if not is_set(other):
+            return NotImplemented
+        return len(self) == len(other) and self.copy() == plain(other)
 
     def __lt__(self, other: AbstractSet[object]) -> bool:
+        if is_set(other) and len(self) >= len(other):
+            return False
+        if isinstance(other, set):
+            return other > self.copy()
         return self.copy() < plain(other) if is_set(other) else NotImplemented
 
     def __le__(self, other: AbstractSet[object]) -> bool:
-        return self.copy() <= plain(other) if is_set(other) else NotImplemented
+        return self.issubset(other) if is_set(other) else NotImplemented
 
     def __gt__(self, other: AbstractSet[object]) -> bool:
-        return self.copy() > plain(other) if is_set(other) else NotImplemented
+        if not is_set(other):
+            return NotImplemented
+        if (few := _fewer(other, self)) is not None:
+            return _has_all(self, few, and_more=True)
+        return self.copy() > plain(other)
 
     def __ge__(self, other: AbstractSet[object]) -> bool:
-        return self.copy() >= plain(other) if is_set(other) else NotImplemented
+        return self.issuperset(other) if is_set(other) else NotImplemented
 
     # Changes in place.
 
@@ -144,6 +173,41 @@ def is_set(other: object) -> TypeGuard[AbstractSet[Any]]:
 def plain(other: AbstractSet[T]) -> AbstractSet[T]:
     """Return a builtin set with the members of any."""
     return other.copy() if isinstance(other, set) else other
+
+
+# What is as long as it says, and can be read twice.
+_SIZED = (builtins.set, frozenset, set, builtins.dict, builtins.list, tuple)
+# Of these a shared set finds each at once. It compares others with each member.
+_FOUND_AT_ONCE = frozenset((int, float, complex, bool, str, bytes, tuple, type(None)))
+
+
+def _fewer(other: Any, than: set[Any]) -> AbstractSet[Any] | None:
+    """Return what is in another one, if it is less: it is looked up then, and nothing is copied."""
+    if not isinstance(other, _SIZED) or len(other) >= len(than):  # pyright: ignore
+        return None
+    try:
+        few: Any = plain(other) if is_set(other) else frozenset(other)  # pyright: ignore
+    except TypeError:  # Some have no hash. How far a builtin set comes before those, it knows.
+        return None
+    return few if _FOUND_AT_ONCE.issuperset(map(type, few)) else None
+
+
+def _at_one_moment(members: set[T], look: Callable[[AbstractSet[T]], R]) -> R:
+    """Return what is found in a set, as it was at one moment, with a copy only if it changes."""
+    version = _native.version(members)
+    found = look(members)
+    return found if _native.version(members) == version else look(members.copy())
+
+
+def _common(members: set[Any], few: AbstractSet[Any]) -> builtins.set[Any]:
+    return _at_one_moment(members, lambda those: {it for it in few if it in those})
+
+
+def _has_all(members: set[Any], few: AbstractSet[Any], *, and_more: bool = False) -> bool:
+    def look(those: AbstractSet[Any]) -> bool:
+        return len(those) >= len(few) + and_more and all(map(those.__contains__, few))
+
+    return _at_one_moment(members, look)
 
 
 named(set, "set")

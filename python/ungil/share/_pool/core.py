@@ -31,6 +31,8 @@ _NAP_S = 0.0002
 _LED_S = 0.02
 # How long at most it is left to somebody who goes on waiting. Who waits in another way calls.
 _MOST_LED_S = 1.0
+# How often who sleeps looks whether the pool has ended, as at a damaged bell nobody is woken.
+_LOOK_S = 1.0
 # How a lock is acquired that may be another thread's.
 _AT_ONCE = (False,)
 # Results that are read before any of them is told.
@@ -236,7 +238,8 @@ class Core:
             for future in failed:
                 future.finish(None, BrokenProcessPool(why))
             self.pending.clear()
-            with contextlib.suppress(MemoryError):
+            # The heap may be damaged, and that may be why.
+            with contextlib.suppress(Exception):
                 self.line.tasks.clear()
         self.tell(failed)
         self.staff.wake()
@@ -277,7 +280,7 @@ class Core:
             else:
                 self._stands_by = False
                 patience_s = _LED_S
-                bell.acquire()
+                bell.acquire(True, _LOOK_S)
                 # It may have been the unit that was to wake who waits.
                 self._wake_leader()
 
@@ -291,7 +294,8 @@ class Core:
         """There are no more results."""
         self._is_over = True
         self._called.set()
-        self.line.bell.release()
+        with contextlib.suppress(Exception):
+            self.line.bell.release()
 
     def wait_for(self, future: Future[Any], timeout: float | None) -> bool:
         """Collect until a task has ended, so that no other thread has to be woken for it.
@@ -318,11 +322,13 @@ class Core:
                 if future.done_yet():
                     break
                 left = None if end is None else end - time.monotonic()
-                if (left is not None and left <= 0) or not bell.acquire(True, left):
+                if left is not None and left <= 0:
                     break
+                bell.acquire(True, _LOOK_S if left is None else min(left, _LOOK_S))
         except BaseException:
             # The unit that it took may be that of a result which nobody has collected.
-            bell.release()
+            with contextlib.suppress(Exception):
+                bell.release()
             raise
         finally:
             if leads and leads[0]:
@@ -363,8 +369,9 @@ class Core:
         return count
 
     def tell(self, ended: list[Future[Any]]) -> None:
-        """Without the lock: tell whom it concerns."""
-        self._wake_leader()
+        """Without the lock: tell whom it concerns, whatever the heap is like."""
+        with contextlib.suppress(Exception):
+            self._wake_leader()
         call_back(ended)
 
     def _wake_leader(self) -> None:

@@ -111,8 +111,7 @@ class Staff:
             self._dispose()
             if self._last:
                 # Workers there are though: what started them has failed after that.
-                self._line.state[STATE] = CLOSING
-                self._work.release(max(1, len(self.workers)))
+                self._tell_all_to_end()
         else:
             self.wake()
 
@@ -366,11 +365,18 @@ class Staff:
     def _dismiss(self) -> None:
         """Let all workers end; those of a broken pool are made to."""
         self._end_if_broken()
-        self._line.state[STATE] = CLOSING
-        self._line.work.release(max(1, len(self.workers)))
+        self._tell_all_to_end()
         for worker in self.workers.values():
             worker.process.join()
         self.workers, self.processes = {}, {}
+
+    def _tell_all_to_end(self) -> None:
+        """Have workers end that find no task; at once if the heap is too damaged to say so."""
+        try:
+            self._line.state[STATE] = CLOSING
+            self._work.release(max(1, len(self.workers)))
+        except Exception:
+            self.kill()
 
     def _dispose(self) -> None:
         pipe, self._wake_reader, self._wake_writer = (self._wake_reader, self._wake_writer), -1, -1

@@ -20,11 +20,13 @@ def withdraw(core: Core, those: Sequence[Future[Any]]) -> None:
     """Cancel those of some tasks that no worker has taken. A forked child cancels nothing."""
     if core.is_foreign:
         return
-    numbers = {future.number for future in those}
+    numbers = {future.number for future in those if not future.done_yet()}
+    if not numbers:
+        return
     cancelled: list[Future[Any]] = []
     popped: deque[Item] = deque()
     others: list[Item] = []
-    error: MemoryError | None = None
+    error: Exception | None = None
     try:
         with core.lock:
             try:
@@ -59,13 +61,13 @@ def _from_first(core: Core, numbers: set[int]) -> int:
     return next((len(line) - at for at, number in enumerate(line) if number in numbers), 0)
 
 
-def _put_back(core: Core, items: list[Item]) -> MemoryError | None:
+def _put_back(core: Core, items: list[Item]) -> Exception | None:
     """With the lock: put tasks at the end of the line again, or return why that failed."""
     if not items:
         return None
     try:
         core.line.tasks.extend(items)
-    except MemoryError as error:
+    except Exception as error:  # The heap is full, or damaged.
         return error
     # Workers may have seen an empty line.
     core.line.work.release(min(len(items), core.staff.wanted))
