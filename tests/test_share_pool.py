@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,31 @@ def test_a_function_of_the_program_itself_goes_by_cloudpickle(pool: share.Pool) 
         return number + more
 
     assert pool.submit(added, 2).result(PATIENCE_S) == 7
+
+
+def test_functions_among_the_arguments_go_by_cloudpickle_too(pool: share.Pool) -> None:
+    more = 5
+
+    def added(number: int) -> int:
+        return number + more
+
+    assert pool.submit(tasks.same, added).result(PATIENCE_S)(2) == 7
+    assert [*pool.map(added, range(4), chunksize=2)] == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_argument_that_pickle_refuses_becomes_nothing_else(
+    pool: share.Pool, known: bool
+) -> None:
+    def same(value: Any) -> Any:
+        return value
+
+    function = tasks.same if known else same
+    with Path(__file__).open(encoding="utf-8") as file:
+        for refused in (file, memoryview(b"a")):
+            for given in (refused, [refused]):
+                with pytest.raises(TypeError, match="cannot pickle"):
+                    pool.submit(function, given).result(PATIENCE_S)
 
 
 def test_what_a_task_raises_is_raised_with_its_traceback(pool: share.Pool) -> None:

@@ -9,7 +9,9 @@ A pickle is only ever read by the pool that wrote it, and by its own workers.
 
 from __future__ import annotations
 
+import io
 import pickle
+from collections import ChainMap
 from importlib import import_module
 from multiprocessing.reduction import ForkingPickler
 from struct import Struct
@@ -38,6 +40,8 @@ _TASK_TAIL_SIZE: Final = _TASK_TAIL.size
 _RESULT_TAIL_SIZE: Final = _RESULT_TAIL.size
 # From this size on the copy into the pickle costs more than a tuple of cells.
 _LARGE: Final = 1 << 14
+# What cloudpickle would make something else of: a copy of the text, bytes.
+_NOT_OTHERWISE: Final = (io.TextIOWrapper, memoryview)
 _SMALL: Final = frozenset((int, float, bool, type(None), complex))
 _NO_KEYWORDS: Final[dict[str, Any]] = {}
 _pickled = pickle.dumps
@@ -66,9 +70,23 @@ def _otherwise(value: object, error: Exception) -> bytes:
     except ImportError:
         raise error from None
     try:
-        return cloudpickle.dumps(value, 5)
-    except Exception:
-        raise error from None
+        return _with_functions(value, cloudpickle)
+    except Exception as why:
+        # The first error may be of a function, which would go by it.
+        raise why from None
+
+
+def _with_functions(value: object, cloudpickle: Any) -> bytes:
+    """Pickle functions and classes that have no name to be imported by, too."""
+    table = ChainMap(dict.fromkeys(_NOT_OTHERWISE, _refuse), cloudpickle.Pickler.dispatch_table)
+    pickler = type("Pickler", (cloudpickle.Pickler,), {"dispatch_table": table})
+    file = io.BytesIO()
+    pickler(file, 5).dump(value)
+    return file.getvalue()
+
+
+def _refuse(value: object) -> Any:
+    raise TypeError(f"cannot pickle {type(value).__name__!r} object")
 
 
 def is_of_the_heap(value: object) -> bool:
