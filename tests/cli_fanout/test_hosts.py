@@ -71,7 +71,7 @@ def test_json_lines_have_a_host_each(ungil: Run) -> None:
     assert told["sw2"]["error"] == "no field 'port', only host"
     neither = 'neither a string nor an object with the field "host"'
     assert told["the standard input, line 3"]["error"] == neither
-    no_string = 'the field "host" is 3, and no string'
+    no_string = 'the field "host" is 3, not a string'
     assert told["the standard input, line 4"]["error"] == no_string
     assert told["the standard input, line 5"]["error"].startswith("not JSON (")
     assert told["the standard input, line 6"]["error"] == 'an object without the field "host"'

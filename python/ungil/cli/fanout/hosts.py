@@ -314,7 +314,7 @@ class Hosts:
         if "host" not in item:
             raise _Mistake('an object without the field "host"')
         if not isinstance(item["host"], str):
-            raise _Mistake(f'the field "host" is {json.dumps(item["host"])}, and no string')
+            raise _Mistake(f'the field "host" is {json.dumps(item["host"])}, not a string')
         fields = {name: it if isinstance(it, str) else json.dumps(it) for name, it in item.items()}
         return Host(_checked(fields["host"]), fields, item)
 
