@@ -64,6 +64,7 @@ def test_a_lock_is_acquired_in_each_way_that_a_threads_lock_is(
         lambda: lock.acquire(True),
         lambda: lock.acquire(False),
         lambda: lock.acquire(True, 1),
+        lambda: lock.acquire(True, None),  # as of multiprocessing
         lambda: lock.acquire(True, timeout=1.5),
         lambda: lock.acquire(timeout=1, blocking=True),
     ]

@@ -1257,10 +1257,11 @@ class SharedLock:
     """A lock, re-entrant or not."""
 
     def __new__(cls, held: Held | None = None, /, *, reentrant: bool = False) -> Self: ...
-    def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float | None = ...) -> bool:
         """Acquire the lock; return whether it did.
 
-        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds.
+        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds. It waits
+        for ever with -1, the default, or None.
         """
 
     def release(self) -> None:
@@ -1280,10 +1281,11 @@ class SharedCondition:
     """A condition, with a lock of its own or another one's."""
 
     def __new__(cls, held: Held | None = None, /, *, lock: SharedLock | None = None) -> Self: ...
-    def acquire(self, blocking: bool = True, timeout: float = ...) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float | None = ...) -> bool:
         """Acquire its lock; return whether it did.
 
-        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds.
+        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds. It waits
+        for ever with -1, the default, or None.
         """
 
     def release(self) -> None:

@@ -23,11 +23,11 @@ impl Condition {
     }
 
     /// Takes its lock; whether it was got.
-    #[pyo3(signature = (blocking = true, timeout = -1.0))]
+    #[pyo3(signature = (blocking = true, timeout = Some(-1.0)))]
     fn acquire(
         &self,
         #[pyo3(from_py_with = truth)] blocking: bool,
-        timeout: f64,
+        timeout: Option<f64>,
     ) -> PyResult<bool> {
         let (heap, at) = self.0.found()?;
         let got = condition::acquire(heap, at, deadline_of_lock(blocking, timeout)?);
@@ -41,7 +41,7 @@ impl Condition {
     }
 
     fn __enter__(&self) -> PyResult<bool> {
-        self.acquire(true, -1.0)
+        self.acquire(true, None)
     }
 
     #[pyo3(signature = (*_exception))]

@@ -35,11 +35,11 @@ impl Lock {
     }
 
     /// Acquires the lock; returns whether it did.
-    #[pyo3(signature = (blocking = true, timeout = -1.0))]
+    #[pyo3(signature = (blocking = true, timeout = Some(-1.0)))]
     fn acquire(
         &self,
         #[pyo3(from_py_with = truth)] blocking: bool,
-        timeout: f64,
+        timeout: Option<f64>,
     ) -> PyResult<bool> {
         self.take(deadline_of_lock(blocking, timeout)?)
     }

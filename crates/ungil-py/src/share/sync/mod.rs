@@ -177,13 +177,14 @@ pub fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
     Ok(Instant::now().checked_add(Duration::from_secs_f64(timeout.max(0.0))))
 }
 
-/// Until when to wait for a lock, whose timeout of -1 is for ever.
+/// Until when to wait for a lock: for ever with -1, as a lock of `threading` has it, and with `None`, as
+/// one of multiprocessing does.
 #[inline]
 #[expect(clippy::float_cmp, reason = "exactly -1 has a meaning of its own")]
-fn deadline_of_lock(blocking: bool, timeout: f64) -> PyResult<Option<Instant>> {
-    if timeout == -1.0 {
+fn deadline_of_lock(blocking: bool, timeout: Option<f64>) -> PyResult<Option<Instant>> {
+    let Some(timeout) = timeout.filter(|timeout| *timeout != -1.0) else {
         return if blocking { Ok(None) } else { Ok(Some(Instant::now())) };
-    }
+    };
     if !blocking {
         return Err(PyValueError::new_err("can't specify a timeout for a non-blocking call"));
     }
