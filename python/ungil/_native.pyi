@@ -1260,8 +1260,8 @@ class SharedLock:
     def acquire(self, blocking: bool = True, timeout: float | None = ...) -> bool:
         """Acquire the lock; return whether it did.
 
-        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds. It waits
-        for ever with -1, the default, or None.
+        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds. It
+        waits for ever with -1, the default, or None.
         """
 
     def release(self) -> None:
@@ -1284,8 +1284,8 @@ class SharedCondition:
     def acquire(self, blocking: bool = True, timeout: float | None = ...) -> bool:
         """Acquire its lock; return whether it did.
 
-        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds. It waits
-        for ever with -1, the default, or None.
+        Without `blocking` it does not wait; with `timeout` it waits at most so many seconds. It
+        waits for ever with -1, the default, or None.
         """
 
     def release(self) -> None:
