@@ -38,6 +38,7 @@ impl Numbers {
     }
 
     /// Those of process `pid`, as this one calls it.
+    #[cfg(feature = "stacks")]
     pub fn of_process(pid: u32) -> Self {
         let folder = PathBuf::from(format!("/proc/{pid}"));
         let (ours, theirs) = (pid_namespace(Path::new(OWN)), pid_namespace(&folder));

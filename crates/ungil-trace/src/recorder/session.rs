@@ -11,8 +11,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
 use ungil_control::preload;
 use ungil_core::request::Request;
 use ungil_core::tick::Tick;
@@ -100,7 +100,7 @@ impl Session {
 
     /// Creates one in what a process whose root is `root` sees as `place`.
     fn create_below(root: &Path, place: &Path) -> io::Result<Self> {
-        let open = File::open(below(root, place))?;
+        let open = open_below(root, place)?;
         let here = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
         remove_dead_in(&here);
         let mut session = Self::create_in(&here)?;
@@ -198,6 +198,17 @@ fn first(
     Err(problems)
 }
 
+/// The folder that a process whose root is `root` sees as `path`. No link is followed: whoever may write
+/// there could have it lead to files of this process.
+fn open_below(root: &Path, path: &Path) -> io::Result<File> {
+    let mut names = path.components().filter(|it| matches!(it, Component::Normal(_)));
+    names.try_fold(File::open(root)?, |folder, name| {
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
+        File::options().read(true).custom_flags(flags).open(path)
+    })
+}
+
 /// What a process whose root is `root` sees as `path`.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
@@ -258,6 +269,20 @@ mod tests {
         fs::write(directory.join("1-0"), b"").unwrap();
         drop(session);
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_folder_of_another_process_is_not_reached_through_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("dev/shm")).unwrap();
+        std::os::unix::fs::symlink("/tmp", root.path().join("tmp")).unwrap();
+        std::os::unix::fs::symlink("/var", root.path().join("var")).unwrap();
+        let open = |path: &str| open_below(root.path(), Path::new(path));
+        let inode = fs::metadata(root.path().join("dev/shm")).unwrap().ino();
+        assert_eq!(open("/dev/shm").unwrap().metadata().unwrap().ino(), inode);
+        assert!(open("/tmp").is_err());
+        assert!(open("/var/tmp").is_err());
+        assert_eq!(open("/nowhere").unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

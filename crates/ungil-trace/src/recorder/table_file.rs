@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use ungil_core::table::{TABLE_BYTES, Table};
@@ -18,7 +19,9 @@ unsafe impl Send for TableFile {}
 impl TableFile {
     /// Maps the file at `path`; an error if it has not the length of a table.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).open(path)?;
+        // Others may put files into the folder.
+        let file =
+            File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
         if file.metadata()?.len() != TABLE_BYTES as u64 {
             return Err(io::Error::other("not a table"));
         }
