@@ -87,7 +87,7 @@ test("the timeline in words gives shares of the same time as the bar above it", 
   } as unknown as Figures;
   assert.equal(
     timelineInWords("The whole run", figures),
-    "The whole run: the GIL was held 60% of the time and contended 40%, without the first 1.00s, " +
+    "The whole run: the GIL was held 60% of the time and contended 40%; this leaves out the first 1.00s, " +
       "when there was one thread. .",
   );
 });
