@@ -51,7 +51,7 @@ fn threads_whose_sleeps_are_too_short_for_their_stacks_to_be_read_poll_all_the_s
     assert!(advice.text.contains("4,000 times a second, from sleep, and took 8 %"));
     assert_eq!(advice.subject.function, None);
     assert!(
-        advice.confidence.because.contains("does not show from which line, because they are over")
+        advice.confidence.because.contains("neither from which line, because these calls are over")
     );
 }
 
