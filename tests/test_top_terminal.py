@@ -88,7 +88,7 @@ def test_a_policy_is_taken_back_at_the_end(start: Start, environment: dict[str, 
     terminal = on_screen(start, environment, str(pid), "--interval", "0.2")
     terminal.read_until("handoffs/s")
     terminal.type(b"p")
-    terminal.read_until("Escape leaves it")
+    terminal.read_until("Escape cancels")
     terminal.type(b"\x1b[B\r")
     wait_until(lambda: _policy(pid) == "interactive")
     terminal.read_until("ago")
