@@ -171,7 +171,14 @@ def test_a_container_without_room_for_the_buffers_is_told_what_it_needs(
     ungil: Run, start: Start
 ) -> None:
     full = " && ".join(
-        f"mount -t tmpfs -o size=1m tmpfs {folder}" for folder in ("/dev/shm", "/tmp", "/var/tmp")
+        [
+            "mount -t tmpfs -o size=1m tmpfs /dev/shm",
+            # The program may be in one of them.
+            *(
+                f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
+                for folder in ("/tmp", "/var/tmp")
+            ),
+        ]
     )
     words = [*APART, "sh", "-c", f'{full} && exec "$@"', "sh", *PROGRAM]
     process = start(args=words, stdin=subprocess.PIPE, cwd="/")
@@ -182,8 +189,9 @@ def test_a_container_without_room_for_the_buffers_is_told_what_it_needs(
     assert outcome.returncode == 2
     assert outcome.stderr == (
         f"ungil: process {pid} cannot be recorded: there is no room for the recording's buffers "
-        "where it sees other files than ungil (/dev/shm: 1 MiB free; /tmp: 1 MiB free; /var/tmp: "
-        "1 MiB free); mount a tmpfs of 32 MiB or more there, such as at /dev/shm\n"
+        "where it sees other files than ungil (/dev/shm: 1 MiB free; /tmp: read-only file "
+        "system; /var/tmp: read-only file system); mount a tmpfs of 32 MiB or more there, such as "
+        "at /dev/shm\n"
     )
     process.kill()
 

@@ -186,12 +186,12 @@ ROW_MISTAKES: list[tuple[Any, Any, str, Any, type[Exception], str]] = [
     (0, "u1", "extend", np.array([300, -1]), OverflowError, "-1 does not fit"),
     (0, "u1", "extend", np.array([300]), OverflowError, "300 does not fit"),
     (0, "u1", "extend", [300], OverflowError, "greater than maximum"),
-    (0, "u1", "extend", np.array([1.9, np.nan]), TypeError, "items of dtype float64 do not"),
+    (0, "u1", "extend", np.array([1.9, np.nan]), TypeError, "items of dtype float64 are not"),
     (0, "u1", "extend", [1.9], TypeError, "float"),
     (0, "i8", "extend", np.array([1 << 63], "u8"), OverflowError, "9223372036854775808 does not"),
-    (0, ">i4", "extend", [1.9], TypeError, "items of dtype float64 do not become >i4"),
-    (0, "f8", "extend", np.array([1j]), TypeError, "items of dtype complex128 do not"),
-    (0, "?", "extend", np.array(["x"]), TypeError, "items of dtype <U1 do not become bool"),
+    (0, ">i4", "extend", [1.9], TypeError, "items of dtype float64 are not converted to >i4"),
+    (0, "f8", "extend", np.array([1j]), TypeError, "items of dtype complex128 are not"),
+    (0, "?", "extend", np.array(["x"]), TypeError, "items of dtype <U1 are not converted to bool"),
 ]
 
 

@@ -100,7 +100,9 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [-1, 1 << 70, 0, "1G", 1e9])
 def test_a_size_that_cannot_be_one_is_refused_in_a_sentence(wrong: Any) -> None:
-    said = "max_size=.* is not a whole number of bytes|max_size=.* are no size|a heap has between"
+    said = (
+        "max_size=.* is not a whole number of bytes|a heap cannot have max_size=|a heap has between"
+    )
     for name in None, "sized":
         with pytest.raises((TypeError, ValueError), match=said):
             share.Heap(name, max_size=wrong)

@@ -81,7 +81,7 @@ def command(
 ) -> None:
     """Show the policy of process PID, or change it to NAME.
 
-    NAME is interactive, fair, batch, priority or stock; `ungil run --help` says what they do.
+    NAME is interactive, fair, batch, priority or stock; docs/scheduling.md says what they do.
 
     A process has a policy if ungil run or ungil trace started it, if it has the variables of
     `ungil run --env`, or if it called ungil.gil.install(). If it is still starting, ungil waits for
