@@ -57,7 +57,8 @@ fn locked(path: &Path) -> Option<File> {
     (file.metadata().ok()?.uid() == user && try_lock(&file).ok()?).then_some(file)
 }
 
-fn opened(path: &Path) -> io::Result<File> {
+/// The folder, if that is no link.
+pub(super) fn opened(path: &Path) -> io::Result<File> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }

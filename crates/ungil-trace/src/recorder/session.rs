@@ -3,7 +3,7 @@
 //! It is locked as long as its recorder lives ([`crate::flock`]); one that is not was left by a
 //! recorder that was killed ([`super::leftover`]).
 
-use super::leftover::remove_dead_in;
+use super::leftover::{opened, remove_dead_in};
 use crate::flock::try_lock;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use ungil_control::preload;
 use ungil_core::request::Request;
@@ -203,9 +203,7 @@ fn first(
 fn open_below(root: &Path, path: &Path) -> io::Result<File> {
     let mut names = path.components().filter(|it| matches!(it, Component::Normal(_)));
     names.try_fold(File::open(root)?, |folder, name| {
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
-        File::options().read(true).custom_flags(flags).open(path)
+        opened(&Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
     })
 }
 

@@ -171,8 +171,8 @@ def command(
     counter = _may_use_counter()
     if program is not None:
         warn_if_recorded(program)
-    if program is not None and variables[POLICY] != DEFAULT_POLICY:
-        warn_if_unscheduled(program)
+        if variables[POLICY] != DEFAULT_POLICY:
+            warn_if_unscheduled(program)
 
     def create(path: str, *, overwrite: bool) -> Recorder:
         return new_recorder(
