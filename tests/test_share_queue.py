@@ -306,28 +306,6 @@ def told(call: Callable[[], object]) -> object:
         return type(error)
 
 
-@given(st.lists(st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans())))
-@settings(max_examples=50, deadline=None)
-def test_a_priority_queue_gives_numbers_in_their_order(numbers: list[float]) -> None:
-    shared = share.Heap(max_size=1 << 24).share(share.PriorityQueue[float]())
-    for number in numbers:
-        shared.put(number)
-    assert [shared.get() for _ in numbers] == sorted(numbers)
-
-
-def test_equal_priorities_come_in_the_order_in_which_they_were_put_in(heap: share.Heap) -> None:
-    shared = heap.share(share.PriorityQueue[Any](4))
-    for item in [(2, {"a": 1}), (1, {"b": 1}), (1, {"c": 1}), "text"]:
-        shared.put(item)
-    assert shared.full()
-    assert [shared.get() for _ in range(4)] == [
-        "text",
-        (1, {"b": 1}),
-        (1, {"c": 1}),
-        (2, {"a": 1}),
-    ]
-
-
 def test_several_queues_are_waited_for(heap: share.Heap) -> None:
     first, second, third = made(heap), made(heap), made(heap)
     assert share.wait([first, second], timeout=0.01) == []

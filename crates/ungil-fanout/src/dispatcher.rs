@@ -130,6 +130,12 @@ impl<T> Dispatcher<T> {
         self.dispatch.entered_finished(item);
     }
 
+    /// An item has come in that does not run: it has failed in the way of this name.
+    pub fn entered_failed(&mut self, item: T, name: String) {
+        self.count_failure(name);
+        self.dispatch.entered_finished(item);
+    }
+
     /// The input has come to its end.
     pub fn exhausted(&mut self) {
         self.dispatch.exhausted();
@@ -189,12 +195,16 @@ impl<T> Dispatcher<T> {
 
     /// Item `index` does not run, or not again: it has failed in the way of this name.
     pub fn give_up(&mut self, index: u64, item: T, name: String) {
+        self.count_failure(name);
+        self.dispatch.finished(index, item);
+    }
+
+    fn count_failure(&mut self, name: String) {
         self.failed += 1;
         match self.failures.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => self.failures.push((name, 1)),
         }
-        self.dispatch.finished(index, item);
     }
 
     /// Starts nothing any more. What is given back is to be given up.
@@ -414,6 +424,16 @@ mod tests {
         assert_eq!(dispatcher.take(), Some(0));
         let progress = dispatcher.progress();
         assert_eq!((progress.resumed, progress.done, progress.most_running), (1, 1, 0));
+    }
+
+    #[test]
+    fn an_item_that_comes_in_failed_is_done_and_counts_as_one_that_failed() {
+        let mut dispatcher = fixed(1);
+        dispatcher.entered_failed(0, "not done".into());
+        assert_eq!(dispatcher.take(), Some(0));
+        let progress = dispatcher.progress();
+        assert_eq!((progress.failed, progress.done, progress.most_running), (1, 1, 0));
+        assert_eq!(dispatcher.failures(), [("not done".to_owned(), 1)]);
     }
 
     #[test]

@@ -62,17 +62,17 @@ def fanout(
             print(outcome.item, outcome.value if outcome.ok else outcome.exception)
 
     Like `map`, it works as it is iterated: `list(fanout(...))` runs everything. The input may be
-    endless. At most 10,000 items, and as many as run at once, are taken from it before the outcomes
-    of those before them are. With `in_order=False` outcomes
-    come as they finish, so that none waits for one before it.
+    endless. At most 10,000 items, and twice as many as run at once, are taken from it before the
+    outcomes of those before them are. With `in_order=False` outcomes come as they finish, so that
+    none waits for one before it.
 
     The other keyword arguments are those of `Options`, where each of them is explained: `limit`,
     how many run at once, `mode`, how they run, `timeout`, `retries` and the rest.
 
-    In mode "threads" the threads of the items also read the input, one at a time. What only its own
-    thread may use, as a cursor of sqlite3, has to be made a list first. While the input waits for
-    its next item, outcomes wait as well. `Fanout.stream` with an asynchronous generator waits for
-    both at once.
+    In mode "threads" a thread of its own reads the input, unless it is a list or another collection
+    of Python: a slow input keeps no outcome back. What only its own thread may use, as a cursor of
+    sqlite3, has to be opened by the input itself, or made a list first. In the other modes,
+    everything waits for a slow input; `Fanout.stream` with an asynchronous generator does not.
 
     In a notebook's cell, an event loop runs, and it would be blocked while you wait for outcomes.
     So functions that are not an `async def` run in threads there, and an `async def` is refused

@@ -6,6 +6,7 @@ from ungil._native import Dispatcher
 from ungil.fanout._backoff import Backoff, is_number, waiting
 from ungil.fanout._ceiling import ceiling
 from ungil.fanout._failures import failure
+from ungil.fanout._instant import is_instant
 from ungil.fanout._mode import is_patched
 from ungil.fanout._retry_after import too_much
 
@@ -220,8 +221,10 @@ class Plan:
             # The keys of a mapping are different things, as hosts are.
             hosts = self._opening == "hosts" or hasattr(items, "keys")
             opening = ("hosts" if hosts else "unknown", mode == "threads")
+        iterator = None if is_fed else _iterated(items)
         return Dispatcher(
-            None if is_fed else _iterated(items),
+            iterator,
+            is_read_apart=mode == "threads" and self.engine is None and not is_instant(iterator),
             limit=limit,
             opening=opening,
             window=window,

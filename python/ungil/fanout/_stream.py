@@ -246,7 +246,7 @@ class _Threads(threads.Slots):
         """Waits for the threads that run."""
         if self._timer is not None:
             self._timer.cancel()
-        self.closing = True
+        self.shut()
         await asyncio.to_thread(self.wait_for_all)
 
     def _tell(self) -> None:

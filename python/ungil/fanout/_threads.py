@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from ungil._native import Dispatcher, Outcome, kept_waiting
 from ungil.fanout._asleep import threads_sleep
+from ungil.fanout._input import Reader
 
 # How long finished items are gathered before they are handed out: waking up costs.
 BATCH_SECONDS = 0.005
@@ -36,10 +37,14 @@ KEPT_SHARE = 0.1
 # For how many times its time one may be kept from going on.
 KEPT_TIMES = 10.0
 
+# How long whoever ends a fan-out waits for an item that is just being read.
+READ_SECONDS = 0.02
+
 # A signal that comes when a thread is about to wait for a lock does not end the wait. So no wait of
 # the main thread is longer, and Ctrl-C later than that once in a blue moon.
 LONGEST_SECONDS = 1.0
 
+_NO_THREAD = "the system lets this process start no thread"
 
 _Deadline: TypeAlias = "tuple[float, Outcome, _Slot, int]"
 
@@ -64,21 +69,58 @@ class Slots:
         self._dispatcher = dispatcher
         self._timeout = timeout
         self._arrived = arrived
-        # The input is an iterator, and only one thread may ask it at once.
+        # Only one thread may ask the dispatcher at once.
         self._lock = threading.Lock()
+        # Of an input that may wait, or that runs code of its own.
+        self._reader: Reader | None = None
         self._announced = False
         self._running: dict[Outcome, _Slot] = {}
         self._deadlines: deque[_Deadline] = deque()
         # When somebody is to look for items whose time is over.
         self._look_at: float | None = None
         self._unstarted: deque[Outcome] = deque()
+        # Threads that wait for an item, the last one that came first.
+        self._idle: list[_Slot] = []
         self._numbers = count(1)
-        self.closing = False
+        self._closing = False
+        if dispatcher.in_stock is not None:
+            self._reader = Reader(dispatcher, self._has_come)
 
     def open(self) -> None:
         """Starts whatever may start now."""
+        if self._reader is not None and self._reader.ident is None and not self._closing:
+            _start_reader(self._reader)
+        self._open_all()
+
+    def _open_all(self) -> bool:
+        has_started = False
         while self._open_one():
-            pass
+            has_started = True
+        return has_started
+
+    def _has_come(self) -> None:
+        """The reader has read an item, or has come to the end."""
+        has_started = self._open_all()
+        # One that neither starts nor stays in stock changes for how long others have to wait.
+        if not self._dispatcher.in_stock and not (has_started and self._dispatcher.pause is None):
+            with self._lock:
+                self._announce()
+
+    def shut(self) -> None:
+        """Starts nothing more."""
+        with self._lock:
+            self._closing = True
+            idle, self._idle = self._idle, []
+        for thread in idle:
+            thread.hand(None)
+        if self._reader is not None:
+            self._reader.close()
+
+    def leave_input(self) -> None:
+        """Lets an item that is being read come, after `shut`: whoever has the input may go on."""
+        reader = self._reader
+        if reader is not None and reader.is_alive() and reader is not threading.current_thread():
+            reader.join(READ_SECONDS)
 
     def launch(self, attempt: Outcome) -> None:
         """Starts an item that came from elsewhere than the dispatcher's own input."""
@@ -98,13 +140,13 @@ class Slots:
         return threads_sleep(threads, all_at_once=self._dispatcher.progress[1] == 0)
 
     def wait_for_all(self) -> None:
-        """Starts nothing more, and comes back when no thread runs but the abandoned ones."""
-        self.closing = True
+        """Comes back when no thread runs an item but the abandoned ones, after `shut`."""
         while True:
             left = self.abandon_overdue()
             with self._lock:
                 thread = next(iter(self._running.values()), None)
             if thread is None:
+                self.leave_input()
                 return
             if thread.ident is None:
                 time.sleep(0.001)  # somebody is about to start it
@@ -173,11 +215,22 @@ class Slots:
     def _open_one(self) -> bool:
         """Starts an item, if one may start now."""
         with self._lock:
-            if self.closing or self._unstarted or (attempt := self._dispatcher.next()) is None:
+            if self._closing or self._unstarted or (attempt := self._next()) is None:
                 return False
+            if self._idle:
+                thread = self._idle.pop()
+                self._give(attempt, thread)
+                thread.hand(attempt)
+                return True
             thread = self._slot(attempt)
         self._start(thread)
         return True
+
+    def _next(self) -> Outcome | None:
+        attempt = self._dispatcher.next()
+        if self._reader is not None:
+            self._reader.taken()
+        return attempt
 
     def _slot(self, attempt: Outcome) -> "_Slot":
         thread = _Slot(self, attempt, next(self._numbers))
@@ -195,7 +248,7 @@ class Slots:
                 assert attempt is not None, "it has not started"
                 del self._running[attempt]
                 if not self._running:
-                    error = RuntimeError("the system lets this process start no thread")
+                    error = RuntimeError(_NO_THREAD)
                     self._dispatcher.failed(attempt, error)
                     self._announce()
                     return
@@ -250,15 +303,31 @@ class Slots:
                 following = self._dispatcher.succeeded(attempt, value)
             else:
                 following = self._dispatcher.failed(attempt, error)
+            if self._reader is not None:
+                self._reader.taken()
             if following is None and self._unstarted:
                 following = self._unstarted.popleft()
+            waits = following is None and self._may_come()
             if following is not None:
                 self._give(following, thread)
+            elif waits:
+                self._idle.append(thread)
             may_open = following is not None and self._dispatcher.room > 0
             self._announce()
         if may_open:
             self._open_one()
-        return following
+        return thread.wait_for_item() if waits else following
+
+    def _may_come(self) -> bool:
+        """Whether the reader may bring an item."""
+        return self._reader is not None and self._reader.is_alive() and not self._closing
+
+
+def _start_reader(reader: Reader) -> None:
+    try:
+        reader.start()
+    except RuntimeError:
+        raise RuntimeError(_NO_THREAD) from None
 
 
 def _refused(value: Any) -> TypeError | None:
@@ -281,6 +350,15 @@ class _Slot(threading.Thread):
         self.number = 0  # of the attempt
         self.returned = False  # its function
         self.used_before = 0  # of a processor, ns
+        self._handed: SimpleQueue[Outcome | None] = SimpleQueue()
+
+    def hand(self, attempt: Outcome | None) -> None:
+        """An item for one that waits for it; None: it ends."""
+        self._handed.put(attempt)
+
+    def wait_for_item(self) -> Outcome | None:
+        """What it is handed."""
+        return self._handed.get()
 
     def run(self) -> None:
         while self.attempt is not None:
@@ -339,6 +417,8 @@ class Threads:
 
     def close(self, *, wait: bool = True) -> None:
         """Starts nothing more, and waits for what runs, unless it shall not."""
-        self._slots.closing = True
+        self._slots.shut()
         if wait:
             self._slots.wait_for_all()
+        else:
+            self._slots.leave_input()

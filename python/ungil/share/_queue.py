@@ -106,13 +106,14 @@ class Queue(AnyQueue[T]):
 class PriorityQueue(AnyQueue[T]):
     """A queue like `queue.PriorityQueue`: the least item is taken out first.
 
-    Items are compared in the heap, without Python: numbers, strings, bytes and tuples of them as
-    Python compares them, numbers before strings, strings before bytes, bytes before tuples. Items
-    that compare equal come out in the order in which they were put in, so `(priority, anything)`
-    needs no tie-breaker. `spin` is that of `Queue`.
+    Items are compared in the heap, without Python: numbers, strings, bytes, times, UUIDs and tuples
+    of these as Python compares them, numbers before strings, strings before bytes, bytes before
+    tuples, tuples before times. A member of an IntEnum or a StrEnum stands where its value does,
+    and None comes last. Items that compare equal come out in the order in which they were put in,
+    and so do those that begin alike and go on with what has no order: `(priority, anything)` needs
+    no tie-breaker. `spin` is that of `Queue`.
 
-    All other types compare equal, also those that Python orders: members of an IntEnum, a datetime,
-    a Decimal. Put in `level.value`, `when.timestamp()` or `float(price)` instead.
+    `put` raises TypeError where the priority, which is the item or its first part, has no order.
     """
 
     __slots__ = ()

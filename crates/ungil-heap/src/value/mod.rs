@@ -28,7 +28,7 @@ pub(crate) use cell::{copy_block, finish, from_block, prepare};
 pub use code::{decode, encode};
 pub use equal::{equal, found};
 pub use hash::{hash, hash_cell};
-pub use order::order;
+pub use order::{has_order, order};
 pub use sum::plus;
 
 /// Bytes of a string that fits in a cell.

@@ -57,7 +57,7 @@ const LIMIT: f64 = 9_223_372_036_854_775_808.0;
 /// Bits of a float's mantissa that are stored.
 const MANTISSA: u32 = 52;
 
-fn real<'v>(number: f64) -> Number<'v> {
+pub(super) fn real<'v>(number: f64) -> Number<'v> {
     if !number.is_finite() || number.fract() != 0.0 {
         return Number::Real(number);
     }

@@ -21,17 +21,18 @@ use ungil_fanout::limit::{Driver, Opening};
 
 use super::callables::Callables;
 use super::cycles;
+use super::input::{Input, Pulled};
 use super::load::may_be_load;
 use super::outcome::Outcome;
 use crate::clock::{now, processor, seconds};
 
 /// Which items run when. One for each fan-out; the modes ask it.
 ///
-/// Threads may share it, but only one at a time may ask for the next item, as the input is an
+/// Threads may share it, but only one at a time may ask for the next item, as the input may be an
 /// iterator.
 #[pyclass(frozen, module = "ungil._native")]
 pub struct Dispatcher {
-    input: Option<Py<PyIterator>>,
+    input: Input,
     retries: u32,
     asked: Callables,
     state: Mutex<State>,
@@ -69,19 +70,17 @@ impl Dispatcher {
             let started = match next {
                 Next::Run(outcome) => Some(outcome),
                 Next::Wait(_) | Next::Blocked => return Ok(None),
-                Next::Pull => match &self.input {
-                    None => return Ok(None),
-                    Some(input) => match input.bind(py).clone().next() {
-                        Some(Ok(item)) => self.enter(item, now)?,
-                        Some(Err(error)) => {
-                            self.ended_by(error);
-                            continue;
-                        }
-                        None => {
-                            self.state().items.exhausted();
-                            continue;
-                        }
-                    },
+                Next::Pull => match self.input.pull(py) {
+                    Pulled::Item(item) => self.enter(item, now)?,
+                    Pulled::NotYet => return Ok(None),
+                    Pulled::Failed(error) => {
+                        self.ended_by(error);
+                        continue;
+                    }
+                    Pulled::Over => {
+                        self.state().items.exhausted();
+                        continue;
+                    }
                 },
             };
             if let Some(outcome) = started {
@@ -205,7 +204,7 @@ impl Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, wait=None, group=None, resume=None, finished=None, name=None, too_much=None, seed=1, opening=None))]
+    #[pyo3(signature = (input, *, limit, window, in_order, rate=None, retries=0, backoff=(0.0, 1.0, 0.0, 0.0), retry_if=None, wait=None, group=None, resume=None, finished=None, name=None, too_much=None, seed=1, opening=None, is_read_apart=false))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a fan-out, by name")]
     fn new(
         py: Python<'_>,
@@ -225,6 +224,7 @@ impl Dispatcher {
         too_much: Option<Py<PyAny>>,
         seed: u64,
         opening: Option<(&str, bool)>,
+        is_read_apart: bool,
     ) -> Self {
         // With an opening, `limit` is the ceiling of one that adapts.
         let limit = match opening {
@@ -252,6 +252,11 @@ impl Dispatcher {
         let groups = PyDict::new(py).unbind();
         let asked =
             Callables { retry_if, wait, group, too_much, resume, finished, name, adapts, groups };
+        let input = match input {
+            None => Input::Put,
+            Some(iterator) if is_read_apart => Input::Read(iterator, Mutex::default()),
+            Some(iterator) => Input::Iterator(iterator),
+        };
         Self { input, retries, asked, state: Mutex::new(State { items, input_error: None }) }
     }
 
@@ -312,6 +317,23 @@ impl Dispatcher {
         self.state().items.wants(now())
     }
 
+    /// Reads an item of an input that a thread of its own reads, for the stock; false at the end.
+    fn read(&self, py: Python<'_>) -> bool {
+        match self.input.read(py) {
+            Ok(has_come) => has_come && !self.state().items.is_stopped(),
+            Err(error) => {
+                self.state().input_error.get_or_insert(error);
+                false
+            }
+        }
+    }
+
+    /// How many items are in stock; `None` if no thread of its own reads the input.
+    #[getter]
+    fn in_stock(&self) -> Option<usize> {
+        self.input.in_stock()
+    }
+
     /// The input has come to its end, perhaps by an exception.
     #[pyo3(signature = (error=None))]
     fn close(&self, error: Option<Bound<'_, PyBaseException>>) {
@@ -323,16 +345,26 @@ impl Dispatcher {
     }
 
     /// Starts nothing any more: what would still have run fails with `exception`.
-    fn stop(&self, exception: &Bound<'_, PyBaseException>) {
+    fn stop(&self, exception: &Bound<'_, PyBaseException>) -> PyResult<()> {
         let (py, now) = (exception.py(), now());
         let rest = self.state().items.stop();
         let name = self.name_of(exception);
-        for outcome in rest {
+        let fail = |outcome: &Py<Outcome>| {
             cycles::watch(outcome.bind(py), exception.as_any());
             outcome.get().fail(exception.clone().unbind(), false, now);
+        };
+        for outcome in rest {
+            fail(&outcome);
             let index = outcome.get().index;
             self.state().items.give_up(index, outcome, name.clone());
         }
+        for item in self.input.clear() {
+            let index = self.state().items.next_index();
+            let outcome = Py::new(py, Outcome::new(item, index, now, None))?;
+            fail(&outcome);
+            self.state().items.entered_failed(outcome, name.clone());
+        }
+        Ok(())
     }
 
     /// How many run now.
@@ -429,7 +461,7 @@ impl Dispatcher {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.input)?;
+        self.input.traverse(&visit)?;
         self.asked.traverse(&visit)
     }
 }

@@ -5,6 +5,7 @@ mod coroutine;
 mod cycles;
 mod dispatcher;
 mod hosts;
+mod input;
 mod kept;
 mod lean;
 mod load;

@@ -360,14 +360,20 @@ impl Seat {
             let index = settled.bursts.len() - 1;
             let number = u32::try_from(index).unwrap_or(u32::MAX);
             settled.burst_of.push(number);
+            // While the kernel did not run it, it could not answer: that is in its hold already.
+            let answered_ns = asked.map(|asked_ns| asked_ns.saturating_sub(burst.not_run_ns));
             match asked {
-                Some(asked_ns) if asked_ns > native_ns => {
+                Some(asked_ns) if answered_ns > Some(native_ns) => {
                     let to_ns = settled.bursts[index].held_ns;
                     // Behind those before, also where a trace says otherwise.
                     let from_ns = to_ns.saturating_sub(asked_ns.min(own_ns));
                     settled.unanswered.push(Unanswered { burst: number, from_ns, to_ns });
                 }
-                Some(asked_ns @ 1..) => settled.answers.add(asked_ns),
+                Some(asked_ns @ 1..) => {
+                    if let Some(ns @ 1..) = answered_ns.filter(|ns| *ns > asked_ns / 2) {
+                        settled.answers.add(ns);
+                    }
+                }
                 // Nobody had asked, or the request was lost.
                 Some(0) | None => {}
             }

@@ -1,8 +1,8 @@
 //! Recordings of known pieces, and what is made of them.
 
 use super::records::{
-    begun, behind, company, convoy, ended, event, line_of_threads, native_code, queue, second_use,
-    server,
+    begun, behind, company, convoy, ended, event, line_of_threads, native_code, not_run, queue,
+    second_use, server,
 };
 use super::{MS, US, burst, demand, thread};
 use crate::demand::{End, Reproduced, Steady, Way};
@@ -66,6 +66,15 @@ fn no_rules_let_a_thread_in_while_native_code_runs() {
         let waits = predicted.figures.threads[1].waits;
         assert!(waits.p99_us > 90_000.0, "{settings:?}: {waits:?}");
     }
+}
+
+#[test]
+fn while_the_kernel_does_not_run_the_holder_it_cannot_answer() {
+    let demand = only(&not_run());
+    let holder = &demand.threads[0];
+    assert_eq!(holder.bursts[0].not_run_ns, 10 * 98 * MS);
+    assert!(holder.unanswered.is_empty(), "{:?}", holder.unanswered);
+    assert!(holder.answers.median_ns() < MS);
 }
 
 #[test]

@@ -180,6 +180,15 @@ pub(super) fn company() -> Vec<Record> {
 /// One thread has the GIL for 104 ms, ten times, mostly in native code. The other wants it 1 ms
 /// after that began, asks in vain 5 ms later, and uses it for 0.1 ms.
 pub(super) fn native_code() -> Vec<Record> {
+    long_holds(104 * MS)
+}
+
+/// As [`native_code`], but the kernel did not run the holder once it was asked.
+pub(super) fn not_run() -> Vec<Record> {
+    long_holds(6 * MS)
+}
+
+fn long_holds(run_ns: u64) -> Vec<Record> {
     let mut records = begun();
     for turn in 0..10 {
         let begins_ns = turn * 110 * MS;
@@ -187,6 +196,7 @@ pub(super) fn native_code() -> Vec<Record> {
         event(&mut records, 0, begins_ns, Kind::Acquire);
         event(&mut records, 1, begins_ns + MS, Kind::Wait);
         event(&mut records, 1, begins_ns + 6 * MS, Kind::DropRequest);
+        event(&mut records, 0, begins_ns + run_ns, Kind::Ran);
         event(&mut records, 0, ends_ns, Kind::ReleaseForced);
         event(&mut records, 1, ends_ns + 40 * US, Kind::Acquire);
         event(&mut records, 1, ends_ns + 140 * US, Kind::ReleaseVoluntary);

@@ -12,7 +12,7 @@ from itertools import islice
 from types import FrameType
 
 from ungil.cli.fanout.hosts import Hosts, Interrupted
-from ungil.cli.fanout.outcomes import NAMES, Printer, Tally
+from ungil.cli.fanout.outcomes import NAMES, JsonLines, Printer, Tally, has_not_started
 from ungil.cli.fanout.targets import is_in_function
 from ungil.cli.streams import fail, settle
 from ungil.errors import Error
@@ -81,6 +81,9 @@ class Fanning:
     def _take(self) -> None:
         for outcome in self._outcomes:
             self._tally.add(outcome)
+            # They are counted at the end, as those that were not read. A program gets each of them.
+            if has_not_started(outcome) and not isinstance(self._printer, JsonLines):
+                continue
             with _printing():
                 self._printer.add(outcome)
 

@@ -49,7 +49,7 @@ class Tally:
         self.not_run = 0
         """Waited to be tried again when everything was stopped."""
         self.not_started = 0
-        """Had come in, and waited for their group or for the rate."""
+        """Had been read, and had not begun."""
         self.first_not_started: list[str] = []
         self.cut = 0
         """Were cancelled while they ran."""
@@ -79,12 +79,12 @@ class Tally:
             self.resumed += outcome.resumed
         elif isinstance(error, CutOff):
             self.cut += 1
-        elif isinstance(error, Stopped) and attempts:
-            self.not_run += 1
-        elif isinstance(error, Stopped):
+        elif has_not_started(outcome):
             self.not_started += 1
             if self.not_started <= NAMES:
                 self.first_not_started.append(outcome.item.name)
+        elif isinstance(error, Stopped):
+            self.not_run += 1
         else:
             name = failure(error)
             self.failures[name] = self.failures.get(name, 0) + 1
@@ -190,10 +190,15 @@ def printed(outcome: Outcome) -> tuple[str, str] | None:
     return None
 
 
+def has_not_started(outcome: Outcome) -> bool:
+    """Whether everything was stopped before it could begin."""
+    return isinstance(outcome.exception, Stopped) and not attempts_of(outcome)
+
+
 def said(outcome: Outcome, error: BaseException) -> str:
     """What its exception says, with its name unless the text says it all."""
     if isinstance(error, Stopped):
-        return "waiting for another try" if attempts_of(outcome) else "not started"
+        return "not started" if has_not_started(outcome) else "waiting for another try"
     if isinstance(error, CutOff):
         return "still running when the fan-out stopped"
     return sentence(error)

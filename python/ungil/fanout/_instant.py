@@ -1,0 +1,17 @@
+"""Which inputs need no thread of their own to be read."""
+
+from itertools import count, repeat
+
+# Iterators that never wait and run nobody's code. Whoever needs an item asks these at once.
+_INSTANT = frozenset(
+    type(iter(items))
+    for items in (
+        *([], (), set(), {}, {}.values(), {}.items(), "", "é", b"", range(0), range(1 << 64)),
+        *(count(), repeat(None)),
+    )
+)
+
+
+def is_instant(iterator: object) -> bool:
+    """Whether an iterator never waits for its next item, and runs nobody's code."""
+    return type(iterator) in _INSTANT
