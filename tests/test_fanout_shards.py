@@ -16,7 +16,6 @@ from ungil.errors import EngineError, WorkerDied
 from ungil.fanout import Stopped, _shards
 from ungil.fanout._shards import Shards, shares
 from ungil.fanout._worker import ERROR, GIVEN_BACK, VALUE, Batch
-from ungil.fanout.frontend import attempts_of
 
 
 class Worker:
@@ -238,7 +237,7 @@ def test_what_no_worker_has_begun_comes_back_when_all_is_stopped() -> None:
     assert len(outcomes) > len(others)
     for outcome in outcomes[1:]:
         assert isinstance(outcome.exception, Stopped)
-        assert attempts_of(outcome) == 0
+        assert outcome.attempts == 0
 
 
 def test_items_of_a_worker_that_dies_after_a_stop_do_not_run_again() -> None:
@@ -257,7 +256,7 @@ def test_what_was_to_run_apart_does_not_run_after_a_stop() -> None:
     world.say(worker, WorkerDied("died"))
     world.dispatcher.stop(Stopped("stopped"))
     world.shards.stop()
-    told = [(type(it.exception), attempts_of(it)) for it in world.outcomes()]
+    told = [(type(it.exception), it.attempts) for it in world.outcomes()]
     assert told == [(Stopped, 1)] * 2
 
 

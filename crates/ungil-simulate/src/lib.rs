@@ -8,7 +8,6 @@ mod lengths;
 mod sample;
 mod coldness;
 mod delays;
-mod naps;
 mod figures;
 mod demand;
 mod rules;

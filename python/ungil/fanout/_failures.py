@@ -13,10 +13,6 @@
 
 from ungil._native import CutOff
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ungil._native import Outcome
-
 
 class NamedFailure(Exception):
     """An exception that says itself in which way its item failed."""
@@ -32,15 +28,6 @@ class Stopped(RuntimeError):
 
     One that ran, and was cancelled, has `CutOff`.
     """
-
-
-class GivenBack(Stopped):
-    """A worker of an engine had the item, and had not begun it: its last attempt never was."""
-
-
-def attempts_of(outcome: "Outcome") -> int:
-    """How often the function was called for an item."""
-    return outcome.attempts - isinstance(outcome.exception, GivenBack)
 
 
 def failure(error: BaseException) -> str:

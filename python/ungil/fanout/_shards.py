@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from ungil._native import Dispatcher, Outcome
 from ungil.errors import EngineError, NotCarried, WorkerDied
-from ungil.fanout._failures import GivenBack, Stopped
+from ungil.fanout._failures import Stopped
 from ungil.fanout._worker import ABANDONED, GIVEN_BACK, VALUE, Batch, Reply
 
 # How many items wait at a worker at first; from then on as many as it uses up between two batches.
@@ -176,7 +176,7 @@ class Shards:
         self._pending.clear()
         self._suspects.clear()
         for attempt in pending:
-            self._failed(attempt, _given_back())
+            self._give_back(attempt)
         for attempt in suspects:
             self._failed(attempt, Stopped("not run again: the fan-out was stopped before"))
         try:
@@ -307,7 +307,7 @@ class Shards:
         for number, how, blob in ended:
             attempt = place.given.pop(number)
             if how == GIVEN_BACK:
-                self._failed(attempt, _given_back())
+                self._give_back(attempt)
             else:
                 self._end(attempt, how, blob)
         if not place.given:
@@ -341,6 +341,10 @@ class Shards:
             raise
         self._follow(following)
 
+    def _give_back(self, attempt: Outcome) -> None:
+        stopped = Stopped("not run: the fan-out was stopped before")
+        self._follow(self._dispatcher.given_back(attempt, stopped))
+
     def _follow(self, attempt: Outcome | None) -> None:
         if attempt is not None:
             self.add(attempt)
@@ -363,10 +367,6 @@ class Shards:
         if self._deaths > _MOST_DEATHS:
             what = f"{self._deaths} workers died and no item ended in between; the last one"
             self.give_up(EngineError(f"{what} {why}"))
-
-
-def _given_back() -> GivenBack:
-    return GivenBack("not run: the fan-out was stopped before")
 
 
 def shares(limit: int | str, workers: int) -> list[int | str]:

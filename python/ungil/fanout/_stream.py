@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from ungil._native import Dispatcher, Outcome
-from ungil.fanout import _threads as threads
+from ungil.fanout import _thread_slots as threads
 from ungil.fanout._asyncio import Slots as Tasks
 from ungil.fanout._asyncio import awaiting
 from ungil.fanout._collector import expect

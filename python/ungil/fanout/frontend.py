@@ -3,7 +3,6 @@
 | name                                   | what it is for                                         |
 |----------------------------------------|--------------------------------------------------------|
 | `failure`, `sentence`, `NamedFailure`  | in which way an item has failed, in few words          |
-| `attempts_of`                          | how often the function was called for an item          |
 | `Plan`                                 | options of `fanout`, checked; `Outcomes` runs it       |
 | `LARGEST`                              | the largest `limit`, `retries` and `per_group`         |
 | `Journal`                              | a journal in which the front end names the function    |
@@ -12,7 +11,7 @@
 | `engine_kind`                          | which kind of engine is named, before anything runs    |
 """
 
-from ungil.fanout._failures import NamedFailure, attempts_of, failure, sentence
+from ungil.fanout._failures import NamedFailure, failure, sentence
 from ungil.fanout._journal import Journal
 from ungil.fanout._mode import is_async, is_generator
 from ungil.fanout._plan import LARGEST, Plan
@@ -30,7 +29,6 @@ __all__ = [
     "Journal",
     "NamedFailure",
     "Plan",
-    "attempts_of",
     "engine_kind",
     "failure",
     "is_async",

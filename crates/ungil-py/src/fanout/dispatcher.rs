@@ -291,6 +291,17 @@ impl Dispatcher {
         self.start(py, now)
     }
 
+    /// Whoever was to run an item has not begun it, and does not. Gives the next to run in its place.
+    fn given_back(
+        &self,
+        py: Python<'_>,
+        outcome: Py<Outcome>,
+        exception: &Bound<'_, PyBaseException>,
+    ) -> PyResult<Option<Py<Outcome>>> {
+        outcome.get().never_began();
+        self.failed(py, outcome, exception, false)
+    }
+
     /// The next item that has finished, or `None`. Raises what the input raised, at the end.
     fn take(&self) -> PyResult<Option<Py<Outcome>>> {
         let mut state = self.state();

@@ -83,6 +83,12 @@ impl Outcome {
         end.attempts += 1;
     }
 
+    /// The attempt that was begun last was none.
+    pub fn never_began(&self) {
+        let mut end = self.end();
+        end.attempts = end.attempts.saturating_sub(1);
+    }
+
     pub fn attempts_so_far(&self) -> u32 {
         self.end().attempts
     }

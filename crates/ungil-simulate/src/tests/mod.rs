@@ -1,7 +1,6 @@
 //! What holds for every demand, and what a recording made of known pieces tells.
 
 mod launches;
-mod naps;
 mod pools;
 mod processors;
 mod properties;
@@ -13,7 +12,6 @@ use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{Burst, Demand, Follows, Machine, Races, Steady, Switches, Thread};
 use crate::figures::Figures;
-use crate::naps::Naps;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
 
@@ -63,11 +61,7 @@ pub(super) fn demand(lasts_ns: u64, threads: Vec<Thread>) -> Demand {
         recorded: Figures::default(),
         lost_events: 0,
         pools: Vec::new(),
-        machine: Machine {
-            lateness: Delays::fixed(50 * US),
-            naps: Naps::NO_MATTER,
-            coldness: Coldness::NEVER,
-        },
+        machine: Machine { lateness: Delays::fixed(50 * US), coldness: Coldness::NEVER },
         reproduced: OnceLock::new(),
     }
 }

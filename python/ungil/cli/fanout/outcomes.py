@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeGuard, cast
 from ungil.cli.fanout.hosts import Host, NoHost
 from ungil.cli.fanout.template import CommandError, Unfinished
 from ungil.fanout import CutOff, Stopped
-from ungil.fanout.frontend import attempts_of, failure, sentence
+from ungil.fanout.frontend import failure, sentence
 from ungil.formatting import plural, printable
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class Tally:
         """One more has come."""
         error = outcome.exception
         self.came += 1
-        attempts = attempts_of(outcome)
-        self.retried += attempts > 1
+        self.retried += outcome.attempts > 1
         self.abandoned += outcome.abandoned
         if error is None:
             self.ok += 1
@@ -119,7 +118,7 @@ class JsonLines:
             if (texts := printed(outcome)) is not None:
                 told["stdout"], told["stderr"] = texts
             told |= {"kind": failure(error), "error": said(outcome, error)}
-        told["attempts"] = attempts_of(outcome)
+        told["attempts"] = outcome.attempts
         told["started"] = round(outcome.started, 3)
         told["finished"] = round(outcome.finished, 3)
         told["seconds"] = round(outcome.seconds, 6)
@@ -192,7 +191,7 @@ def printed(outcome: Outcome) -> tuple[str, str] | None:
 
 def has_not_started(outcome: Outcome) -> bool:
     """Whether everything was stopped before it could begin."""
-    return isinstance(outcome.exception, Stopped) and not attempts_of(outcome)
+    return isinstance(outcome.exception, Stopped) and not outcome.attempts
 
 
 def said(outcome: Outcome, error: BaseException) -> str:

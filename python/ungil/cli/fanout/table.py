@@ -18,7 +18,7 @@ from ungil.cli.fanout.gathered import Outputs
 from ungil.cli.fanout.outcomes import details, is_of_command, text_of
 from ungil.console import line_console
 from ungil.fanout import CutOff, Stopped
-from ungil.fanout.frontend import attempts_of, failure
+from ungil.fanout.frontend import failure
 from ungil.formatting import clock_duration, plural, printable
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Row:
         error = outcome.exception
         self.index = outcome.index
         self.host = _shortened(outcome.item.name)
-        self.attempts = attempts_of(outcome)
+        self.attempts = outcome.attempts
         self.time = "" if outcome.resumed else clock_duration(outcome.seconds)
         if error is None:
             self.status, self.style = ("done before" if outcome.resumed else "ok"), "green"
