@@ -159,6 +159,29 @@ def test_what_was_read_and_has_not_begun_is_not_lost_by_a_stop() -> None:
     assert it.failures == [("Stopped", 1)]
 
 
+def test_what_was_being_read_when_everything_was_stopped_has_an_outcome_and_no_more_is_read() -> (
+    None
+):
+    read: list[str] = []
+
+    def items() -> Iterator[str]:
+        for item in "abc":
+            if item == "b":
+                it.stop(Stopped("not run"))
+            read.append(item)
+            yield item
+
+    it = dispatcher(items())
+    assert it.read()
+    running = it.next()
+    assert running is not None
+    assert [it.read(), it.read()] == [False, False]
+    assert it.succeeded(running, 1) is None
+    taken = [outcome for outcome in (it.take(), it.take(), it.take()) if outcome is not None]
+    assert [(outcome.item, outcome.ok) for outcome in taken] == [("a", True), ("b", False)]
+    assert read == ["a", "b"]
+
+
 def test_what_the_input_raises_comes_after_what_was_read_before() -> None:
     def items() -> Iterator[int]:
         yield 0

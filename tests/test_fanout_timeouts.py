@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from suite import PATIENCE_S, PROGRAMS, run_python
 
-from ungil.fanout import Backoff, _threads, fanout
+from ungil.fanout import Backoff, _thread_slots, fanout
 
 
 def test_an_attempt_in_a_thread_that_was_given_up_does_not_end_the_next_one() -> None:
@@ -90,7 +90,7 @@ def test_who_only_waits_for_a_loop_that_comes_late_is_in_time(how: str) -> None:
 
 def test_what_a_thread_takes_to_start_is_not_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
-    slots: Any = _threads._Slot  # pyright: ignore[reportPrivateUsage]
+    slots: Any = _thread_slots._Slot  # pyright: ignore[reportPrivateUsage]
     run = slots.run
 
     def late(slot: Any) -> None:
@@ -145,7 +145,7 @@ def test_a_thread_is_not_given_up_because_the_machine_stood_still(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Stopping()
-    monkeypatch.setattr(_threads, "time", clock)
+    monkeypatch.setattr(_thread_slots, "time", clock)
 
     def work(_item: str) -> str:
         clock.stand_still(7.0)
@@ -164,7 +164,7 @@ def test_a_thread_that_hangs_is_given_up_on_a_machine_that_stands_still_again_an
             return super().monotonic()
 
     over = threading.Event()
-    monkeypatch.setattr(_threads, "time", Faltering())
+    monkeypatch.setattr(_thread_slots, "time", Faltering())
     outcomes = fanout(lambda _item: over.wait(), ["item"], mode="threads", timeout=5.0)
     hung = next(outcomes)
     over.set()

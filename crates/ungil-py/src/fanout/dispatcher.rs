@@ -42,6 +42,8 @@ struct State {
     items: dispatcher::Dispatcher<Py<Outcome>>,
     /// What the input raised: it is told when everything that ran before has been handed out.
     input_error: Option<PyErr>,
+    /// With what fails that would still have run, once nothing starts any more.
+    stopped_by: Option<Py<PyBaseException>>,
 }
 
 impl State {
@@ -192,6 +194,20 @@ impl Dispatcher {
         self.state().items.failed(index, outcome, attempt, failure, now);
     }
 
+    /// What was read and has not come in does not run.
+    fn give_up_stock(&self, exception: &Bound<'_, PyBaseException>) -> PyResult<()> {
+        let (py, now) = (exception.py(), now());
+        for item in self.input.clear() {
+            let name = self.name_of(exception);
+            let index = self.state().items.next_index();
+            let outcome = Bound::new(py, Outcome::new(item, index, now, None))?;
+            cycles::watch(&outcome, exception.as_any());
+            outcome.get().fail(exception.clone().unbind(), false, now);
+            self.state().items.entered_failed(outcome.unbind(), name);
+        }
+        Ok(())
+    }
+
     /// Under which name a failure is counted.
     fn name_of(&self, exception: &Bound<'_, PyBaseException>) -> String {
         self.answer(self.asked.name_of(exception)).unwrap_or_else(|| {
@@ -257,7 +273,12 @@ impl Dispatcher {
             Some(iterator) if is_read_apart => Input::Read(iterator, Mutex::default()),
             Some(iterator) => Input::Iterator(iterator),
         };
-        Self { input, retries, asked, state: Mutex::new(State { items, input_error: None }) }
+        Self {
+            input,
+            retries,
+            asked,
+            state: Mutex::new(State { items, input_error: None, stopped_by: None }),
+        }
     }
 
     /// The next to run, begun; `None` if none may start now.
@@ -329,14 +350,21 @@ impl Dispatcher {
     }
 
     /// Reads an item of an input that a thread of its own reads, for the stock; false at the end.
-    fn read(&self, py: Python<'_>) -> bool {
-        match self.input.read(py) {
-            Ok(has_come) => has_come && !self.state().items.is_stopped(),
-            Err(error) => {
-                self.state().input_error.get_or_insert(error);
-                false
-            }
+    fn read(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.state().items.is_stopped() {
+            return Ok(false);
         }
+        let has_come = self.input.read(py).unwrap_or_else(|error| {
+            self.state().input_error.get_or_insert(error);
+            false
+        });
+        // Everything may have been stopped while the input was waited for.
+        let stopped_by = self.state().stopped_by.as_ref().map(|exception| exception.clone_ref(py));
+        if let Some(exception) = stopped_by {
+            self.give_up_stock(exception.bind(py))?;
+            return Ok(false);
+        }
+        Ok(has_come)
     }
 
     /// How many items are in stock; `None` if no thread of its own reads the input.
@@ -360,22 +388,14 @@ impl Dispatcher {
         let (py, now) = (exception.py(), now());
         let rest = self.state().items.stop();
         let name = self.name_of(exception);
-        let fail = |outcome: &Py<Outcome>| {
+        for outcome in rest {
             cycles::watch(outcome.bind(py), exception.as_any());
             outcome.get().fail(exception.clone().unbind(), false, now);
-        };
-        for outcome in rest {
-            fail(&outcome);
             let index = outcome.get().index;
             self.state().items.give_up(index, outcome, name.clone());
         }
-        for item in self.input.clear() {
-            let index = self.state().items.next_index();
-            let outcome = Py::new(py, Outcome::new(item, index, now, None))?;
-            fail(&outcome);
-            self.state().items.entered_failed(outcome, name.clone());
-        }
-        Ok(())
+        self.state().stopped_by.get_or_insert_with(|| exception.clone().unbind());
+        self.give_up_stock(exception)
     }
 
     /// How many run now.
