@@ -8,6 +8,7 @@ mod lengths;
 mod sample;
 mod coldness;
 mod delays;
+mod naps;
 mod figures;
 mod demand;
 mod rules;

@@ -161,6 +161,7 @@ fn run(
         recorded_cores: demand.processors.map(Processors::whole),
         wake_up_factor,
         lateness: demand.machine.lateness.clone(),
+        naps: demand.machine.naps,
         coldness: demand.machine.coldness,
         lasts_ns,
         seed,

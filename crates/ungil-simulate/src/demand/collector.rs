@@ -17,6 +17,7 @@ use crate::coldness::Coldness;
 use crate::delays::{Delays, Seen};
 use crate::figures::{Figures, ThreadFigures, Total};
 use crate::lengths::{Lengths, scaled};
+use crate::naps::SLACK_NS;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use ungil_core::park::Cause;
@@ -27,9 +28,6 @@ use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTot
 
 /// How long a thread that is woken usually takes to have the GIL, where the trace does not tell.
 const WAKE_UP_NS: u32 = 30_000;
-/// By how much the kernel lets a timer be late, unless it is told otherwise (`timerslack_ns`). Then
-/// the thread has to wake up.
-const SLACK_NS: u64 = 50_000;
 /// How soon bytecode lets go of the GIL, where the trace does not tell.
 const ANSWER_NS: u64 = 10_000;
 /// So many delays are needed for a distribution of them.
@@ -203,8 +201,9 @@ impl Collector {
         let all_answers = Arc::new(or_usual(&all_answers, ANSWER_NS));
         let woken_after_ns = races::Seen::median_ns(settled.iter().map(|settled| &settled.races));
         let woken_after_ns = woken_after_ns.unwrap_or_else(|| WAKE_UP_NS.into());
+        let naps = races::Seen::naps(settled.iter().map(|settled| &settled.races));
         let all_races = settled.iter_mut().map(|settled| std::mem::take(&mut settled.races));
-        let all_races = Races::of_each(all_races.collect(), &place_of, WAKE_UP_NS);
+        let all_races = Races::of_each(all_races.collect(), &place_of, naps, WAKE_UP_NS);
         let all_switches =
             Seen::merged(settled.iter().flat_map(|settled| settled.switches.values()));
         let all_switches = Arc::new(or_usual(&all_switches, woken_after_ns));
@@ -257,7 +256,7 @@ impl Collector {
         let until_asked = enough(&gil.until_asked).filter(|_| settings.policy == Policy::Stock);
         let lateness = until_asked.map(|until| until.less(settings.quantum_ns));
         let lateness = lateness.unwrap_or_else(|| Delays::fixed(SLACK_NS + woken_after_ns));
-        let machine = Machine { lateness, coldness: Coldness::default() };
+        let machine = Machine { lateness, naps, coldness: Coldness::default() };
         let recorded =
             Figures::new(lasts_ns, total, gil.handoffs, gil.forced, [&waits, &returns], rows);
         Some(Demand {

@@ -153,8 +153,10 @@ impl Gil {
             self.forced += 1;
             self.left = Some(index);
         }
-        let first = self.first_in_line().filter(|first| *first != index);
-        self.seats[index].race = first.map(|first| Race::new(at_ns, first, asked));
+        let first = self.first_in_line().filter(|(first, _)| *first != index);
+        self.seats[index].race = first.map(|(first, since_ns)| {
+            Race::new(at_ns, first, at_ns.saturating_sub(since_ns), asked)
+        });
         self.racing = first.map(|_| index);
     }
 
@@ -188,7 +190,7 @@ impl Gil {
     }
 
     /// Who is woken next.
-    fn first_in_line(&mut self) -> Option<usize> {
+    fn first_in_line(&mut self) -> Option<(usize, u64)> {
         if self.waiting == 0 {
             self.line.clear();
         }
@@ -196,7 +198,7 @@ impl Gil {
             if self.seats[index].waits_since_ns() == Some(since_ns) {
                 // If it comes too late, it waits again as the last one.
                 self.line.push_back((index, since_ns));
-                return Some(index);
+                return Some((index, since_ns));
             }
         }
         None

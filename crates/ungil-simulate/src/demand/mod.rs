@@ -30,6 +30,7 @@ use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::figures::Figures;
 use crate::lengths::scaled;
+use crate::naps::Naps;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::Settings;
 use ungil_trace::Record;
@@ -158,7 +159,9 @@ pub(crate) struct Unanswered {
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     /// By how much a timer came late.
+    /// How late timers are that a thread sleeps for, after more than a nap.
     pub(crate) lateness: Delays,
+    pub(crate) naps: Naps,
     /// How slow a thread is after another.
     pub(crate) coldness: Coldness,
 }

@@ -6,6 +6,7 @@
 //! it is still on its way because of the release before. So a simulation draws how a whole race
 //! ended, of those in the recording in which the thread that let go was away for about as long.
 
+use crate::naps::{Naps, is_nap};
 use crate::sample::Sample;
 use fastrand::Rng;
 use std::collections::HashMap;
@@ -43,16 +44,25 @@ pub(crate) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Race {
     let_go_ns: u64,
-    /// Who was woken.
+    /// Who was woken, and whether it had only just begun to wait.
     pub(super) woken: usize,
+    after_nap: bool,
     /// When the thread that let go wanted the GIL again, after so long.
     away_ns: Option<u32>,
     end: Option<End>,
 }
 
-/// All races of one woken thread, with who let go, and how long that one was away.
+/// A race as it is known in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    away_ns: u32,
+    end: End,
+    after_nap: bool,
+}
+
+/// All races of one woken thread, with who let go.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen(Sample<(usize, u32, End), MOST_SEEN>);
+pub(super) struct Seen(Sample<(usize, Known), MOST_SEEN>);
 
 /// Races of one thread, or of one against another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,9 +81,11 @@ pub(crate) struct Races {
 }
 
 impl Race {
-    pub(super) fn new(let_go_ns: u64, woken: usize, was_forced: bool) -> Self {
+    /// Thread `woken` has waited for `slept_ns`.
+    pub(super) fn new(let_go_ns: u64, woken: usize, slept_ns: u64, was_forced: bool) -> Self {
         // One that was forced to let go leaves the GIL to another.
-        Self { let_go_ns, woken, away_ns: was_forced.then_some(FOR_LONG_NS), end: None }
+        let away_ns = was_forced.then_some(FOR_LONG_NS);
+        Self { let_go_ns, woken, after_nap: is_nap(slept_ns), away_ns, end: None }
     }
 
     fn since(&self, at_ns: u64) -> u32 {
@@ -101,27 +113,53 @@ impl Race {
     }
 
     /// What is to be known of it, once it is.
-    pub(super) fn known(&self) -> Option<(u32, End)> {
-        self.away_ns.zip(self.end)
+    pub(super) fn known(&self) -> Option<Known> {
+        let (away_ns, end) = self.away_ns.zip(self.end)?;
+        Some(Known { away_ns, end, after_nap: self.after_nap })
+    }
+}
+
+impl Known {
+    /// How long the other thread was away, and how this would have ended after a longer sleep.
+    fn after_sleep(self, naps: Naps) -> (u32, End) {
+        let end = match self.end {
+            End::Woken(ns) if self.after_nap => {
+                End::Woken(u32::try_from(naps.after_sleep(ns.into())).unwrap_or(u32::MAX))
+            }
+            end => end,
+        };
+        (self.away_ns, end)
+    }
+
+    /// How long the woken thread took, if it has got the GIL and nobody was back before.
+    fn took_ns(self) -> Option<u32> {
+        match self.end {
+            End::Woken(ns) if self.away_ns == FOR_LONG_NS => Some(ns),
+            _ => None,
+        }
     }
 }
 
 impl Seen {
     /// One against the thread of that seat.
-    pub(super) fn add(&mut self, against: usize, (away_ns, end): (u32, End)) {
-        self.0.add((against, away_ns, end));
+    pub(super) fn add(&mut self, against: usize, known: Known) {
+        self.0.add((against, known));
     }
 
-    fn ends(&self) -> impl Iterator<Item = (u32, End)> + '_ {
-        self.0.kept().iter().map(|&(_, away_ns, end)| (away_ns, end))
+    fn known(&self) -> impl Iterator<Item = Known> + '_ {
+        self.0.kept().iter().map(|(_, known)| *known)
+    }
+
+    fn ends(&self, naps: Naps) -> impl Iterator<Item = (u32, End)> + '_ {
+        self.known().map(move |known| known.after_sleep(naps))
     }
 
     /// Those against each thread, by its place, where they are enough.
-    fn by(&self, place_of: &HashMap<usize, usize>) -> HashMap<usize, Ends> {
+    fn by(&self, place_of: &HashMap<usize, usize>, naps: Naps) -> HashMap<usize, Ends> {
         let mut by: HashMap<usize, Vec<(u32, End)>> = HashMap::new();
-        for &(against, away_ns, end) in self.0.kept() {
-            if let Some(place) = place_of.get(&against) {
-                by.entry(*place).or_default().push((away_ns, end));
+        for (against, known) in self.0.kept() {
+            if let Some(place) = place_of.get(against) {
+                by.entry(*place).or_default().push(known.after_sleep(naps));
             }
         }
         by.into_iter()
@@ -132,15 +170,19 @@ impl Seen {
     /// How long it took a woken thread to have the GIL where nobody was back before: of all these,
     /// half took less.
     pub(super) fn median_ns<'a>(all: impl Iterator<Item = &'a Self>) -> Option<u64> {
-        let mut took_ns: Vec<_> = all
-            .flat_map(Self::ends)
-            .filter_map(|(away_ns, end)| match end {
-                End::Woken(ns) if away_ns == FOR_LONG_NS => Some(u64::from(ns)),
-                _ => None,
-            })
-            .collect();
+        let mut took_ns: Vec<_> = all.flat_map(Self::known).filter_map(Known::took_ns).collect();
         let middle = took_ns.len() / 2;
-        (took_ns.len() >= ENOUGH).then(|| *took_ns.select_nth_unstable(middle).1)
+        (took_ns.len() >= ENOUGH).then(|| (*took_ns.select_nth_unstable(middle).1).into())
+    }
+
+    /// How much sooner a woken thread has the GIL after a nap, by all these.
+    pub(super) fn naps<'a>(all: impl Iterator<Item = &'a Self>) -> Naps {
+        let (mut naps, mut sleeps) = (Vec::new(), Vec::new());
+        for known in all.flat_map(Self::known) {
+            let of_its_kind = if known.after_nap { &mut naps } else { &mut sleeps };
+            of_its_kind.extend(known.took_ns());
+        }
+        Naps::of(naps, sleeps)
     }
 }
 
@@ -223,18 +265,21 @@ impl Races {
     pub(super) fn of_each(
         seen: Vec<Seen>,
         place_of: &HashMap<usize, usize>,
+        naps: Naps,
         usual_ns: u32,
     ) -> Vec<Self> {
-        let every = Ends::of(seen.iter().flat_map(Seen::ends), 1);
+        let every = Ends::of(seen.iter().flat_map(|seen| seen.ends(naps)), 1);
         let every = Arc::new(every.unwrap_or_else(|| Ends::always(usual_ns)));
         let of = |seen: Seen| {
-            let others = Ends::of(seen.ends(), ENOUGH);
-            Self { by: seen.by(place_of), others: others.map_or_else(|| every.clone(), Arc::new) }
+            let others = Ends::of(seen.ends(naps), ENOUGH);
+            let others = others.map_or_else(|| every.clone(), Arc::new);
+            Self { by: seen.by(place_of, naps), others }
         };
         seen.into_iter().map(of).collect()
     }
 
-    /// How a race ends against the thread at that place, which is away for so long.
+    /// How a race ends against the thread at that place, which is away for so long, for one that has
+    /// slept for longer than a nap.
     pub(crate) fn draw(&self, against: usize, away_ns: u64, random: &mut Rng) -> End {
         self.by.get(&against).unwrap_or(&self.others).draw(away_ns, random)
     }
@@ -245,17 +290,22 @@ mod tests {
     use super::*;
 
     const US: u32 = 1_000;
+    const MS: u64 = 1_000_000;
     const PLACES: [(usize, usize); 2] = [(3, 0), (5, 1)];
 
     /// Of a thread that is too late for short times away of one thread, and never for another.
     fn races() -> Races {
         let mut seen = Seen::default();
         for number in 0..100 {
-            seen.add(3, (10 * US + number, End::TooLate));
-            seen.add(3, (FOR_LONG_NS, End::Woken(30 * US)));
-            seen.add(5, (10 * US + number, End::Woken(4 * US)));
+            seen.add(3, known(10 * US + number, End::TooLate));
+            seen.add(3, known(FOR_LONG_NS, End::Woken(30 * US)));
+            seen.add(5, known(10 * US + number, End::Woken(4 * US)));
         }
-        Races::of_each(vec![seen], &PLACES.into(), US).remove(0)
+        Races::of_each(vec![seen], &PLACES.into(), Naps::NO_MATTER, US).remove(0)
+    }
+
+    fn known(away_ns: u32, end: End) -> Known {
+        Known { away_ns, end, after_nap: false }
     }
 
     fn drawn(races: &Races, against: usize, away_ns: u64) -> Vec<End> {
@@ -279,9 +329,9 @@ mod tests {
     #[test]
     fn few_races_that_are_alike_say_more_than_others_that_are_not() {
         let mut seen = Seen::default();
-        (0..FEW_ALIKE).for_each(|_| seen.add(3, (15 * US, End::TooLate)));
-        (0..100).for_each(|_| seen.add(3, (60 * US, End::Woken(8 * US))));
-        let races = Races::of_each(vec![seen], &PLACES.into(), US).remove(0);
+        (0..FEW_ALIKE).for_each(|_| seen.add(3, known(15 * US, End::TooLate)));
+        (0..100).for_each(|_| seen.add(3, known(60 * US, End::Woken(8 * US))));
+        let races = Races::of_each(vec![seen], &PLACES.into(), Naps::NO_MATTER, US).remove(0);
         assert_eq!(drawn(&races, 0, 17_000), [End::TooLate]);
         // Where there are none, those that are least unlike.
         assert_eq!(drawn(&races, 0, 500_000), [End::Woken(8 * US)]);
@@ -291,8 +341,8 @@ mod tests {
     fn who_was_beaten_by_a_third_thread_would_have_come_after_it() {
         let ends = [End::Woken(5 * US), End::Woken(20 * US), End::Later(10 * US)];
         let mut seen = Seen::default();
-        ends.iter().cycle().take(300).for_each(|end| seen.add(3, (FOR_LONG_NS, *end)));
-        let races = Races::of_each(vec![seen], &PLACES.into(), US).remove(0);
+        ends.iter().cycle().take(300).for_each(|end| seen.add(3, known(FOR_LONG_NS, *end)));
+        let races = Races::of_each(vec![seen], &PLACES.into(), Naps::NO_MATTER, US).remove(0);
         let mut random = Rng::with_seed(1);
         let late = (0..300).filter(|_| races.draw(0, u64::MAX, &mut random) == ends[1]).count();
         assert!((180..220).contains(&late), "{late}");
@@ -302,9 +352,9 @@ mod tests {
     #[test]
     fn a_third_thread_alone_tells_that_a_woken_one_takes_longer() {
         let mut seen = Seen::default();
-        (0..100).for_each(|_| seen.add(3, (FOR_LONG_NS, End::Later(10 * US))));
-        (0..100).for_each(|_| seen.add(3, (5 * US, End::Later(10 * US))));
-        let races = Races::of_each(vec![seen], &PLACES.into(), US).remove(0);
+        (0..100).for_each(|_| seen.add(3, known(FOR_LONG_NS, End::Later(10 * US))));
+        (0..100).for_each(|_| seen.add(3, known(5 * US, End::Later(10 * US))));
+        let races = Races::of_each(vec![seen], &PLACES.into(), Naps::NO_MATTER, US).remove(0);
         assert_eq!(drawn(&races, 0, u64::MAX), [End::Woken(10 * US + WAKES_NS)]);
         assert_eq!(drawn(&races, 0, 5_000), [End::TooLate]);
     }
@@ -312,26 +362,40 @@ mod tests {
     #[test]
     fn threads_of_which_little_is_known_are_like_all_others_or_as_usual() {
         let mut much = Seen::default();
-        (0..100).for_each(|_| much.add(3, (FOR_LONG_NS, End::Woken(7 * US))));
-        let all = Races::of_each(vec![much, Seen::default()], &PLACES.into(), US);
+        (0..100).for_each(|_| much.add(3, known(FOR_LONG_NS, End::Woken(7 * US))));
+        let all = Races::of_each(vec![much, Seen::default()], &PLACES.into(), Naps::NO_MATTER, US);
         assert_eq!(drawn(&all[1], 0, 1_000), [End::Woken(7 * US)]);
-        let none = Races::of_each(vec![Seen::default()], &PLACES.into(), US);
+        let none = Races::of_each(vec![Seen::default()], &PLACES.into(), Naps::NO_MATTER, US);
         assert_eq!(none, [Races::always(US)]);
     }
 
     #[test]
+    fn a_wake_up_after_a_nap_counts_as_one_after_a_longer_sleep() {
+        let woken = |ns| known(FOR_LONG_NS, End::Woken(ns));
+        let mut seen = Seen::default();
+        (0..100).for_each(|_| seen.add(3, woken(30 * US)));
+        (0..100).for_each(|_| seen.add(3, Known { after_nap: true, ..woken(15 * US) }));
+        let naps = Seen::naps(std::iter::once(&seen));
+        assert_eq!(naps.after_nap(30_000), 15_000);
+        let races = Races::of_each(vec![seen], &PLACES.into(), naps, US).remove(0);
+        assert_eq!(drawn(&races, 0, u64::MAX), [End::Woken(30 * US)]);
+        let nap = Race::new(1_000, 7, 50_000, true);
+        assert!(nap.after_nap && !Race::new(1_000, 7, MS, true).after_nap);
+    }
+
+    #[test]
     fn a_race_is_known_once_it_has_ended_and_who_let_go_is_back() {
-        let mut race = Race::new(1_000, 7, false);
+        let mut race = Race::new(1_000, 7, MS, false);
         race.ends(9_000, false, true);
         assert_eq!(race.known(), None);
         race.is_back(13_000);
-        assert_eq!(race.known(), Some((12_000, End::Woken(8_000))));
-        let mut itself = Race::new(1_000, 7, false);
+        assert_eq!(race.known(), Some(known(12_000, End::Woken(8_000))));
+        let mut itself = Race::new(1_000, 7, MS, false);
         itself.is_back(4_000);
         itself.ends(4_000, true, false);
-        assert_eq!(itself.known(), Some((3_000, End::TooLate)));
-        let mut forced = Race::new(1_000, 7, true);
+        assert_eq!(itself.known(), Some(known(3_000, End::TooLate)));
+        let mut forced = Race::new(1_000, 7, MS, true);
         forced.ends(2_000, false, false);
-        assert_eq!(forced.known(), Some((FOR_LONG_NS, End::Later(1_000))));
+        assert_eq!(forced.known(), Some(known(FOR_LONG_NS, End::Later(1_000))));
     }
 }

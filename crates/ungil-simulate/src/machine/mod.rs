@@ -30,6 +30,7 @@ pub(crate) use world::MOVES_NS;
 
 use crate::coldness::Coldness;
 use crate::delays::Delays;
+use crate::naps::Naps;
 use crate::plan::Planned;
 use crate::rules::Gil;
 use corosensei::stack::DefaultStack;
@@ -49,6 +50,7 @@ pub(crate) struct Setting {
     pub(crate) recorded_cores: Option<usize>,
     pub(crate) wake_up_factor: f64,
     pub(crate) lateness: Delays,
+    pub(crate) naps: Naps,
     pub(crate) coldness: Coldness,
     /// When it ends, if threads have not before.
     pub(crate) lasts_ns: u64,

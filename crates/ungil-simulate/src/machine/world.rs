@@ -17,6 +17,7 @@ use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{End, FOR_LONG_NS, OWN_NS, Progress, Races, Switches, Wake};
 use crate::lengths::scaled;
+use crate::naps::{Naps, is_nap};
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
 use fastrand::Rng;
@@ -101,6 +102,7 @@ pub(super) struct World {
     /// So many times as long as recorded threads take to wake up.
     wake_up_factor: f64,
     pub(super) lateness: Delays,
+    naps: Naps,
     pub(super) now_ns: Cell<u64>,
     // CPython's `struct _gil_runtime_state`.
     pub(super) locked: Cell<bool>,
@@ -176,6 +178,7 @@ impl World {
             random: RefCell::new(Rng::with_seed(setting.seed)),
             wake_up_factor: setting.wake_up_factor,
             lateness: setting.lateness.clone(),
+            naps: setting.naps,
             now_ns: Cell::new(0),
             locked: Cell::new(false),
             last_holder: Cell::new(NOBODY),
@@ -302,13 +305,15 @@ impl World {
     /// Thread `number`, which sleeps, is woken by one that has let go of the GIL, and may be back
     /// before it.
     pub(super) fn wake_asleep(&self, number: usize, by: usize) {
-        let (end, away_ns) = {
+        let (end, away_ns, after_nap) = {
             let tasks = self.tasks.borrow();
             let Task { away_ns, source, .. } = tasks[by];
             let end = tasks[number].races.draw(source, away_ns, &mut self.random.borrow_mut());
-            (end, away_ns)
+            let slept_ns = self.now_ns.get().saturating_sub(tasks[number].sleeps_since_ns);
+            (end, away_ns, is_nap(slept_ns))
         };
         match end {
+            End::Woken(ns) if after_nap => self.goes_on_in(number, self.naps.after_nap(ns.into())),
             End::Woken(ns) | End::Later(ns) => self.goes_on_in(number, ns.into()),
             End::TooLate => {
                 self.late.borrow_mut().push(number);
@@ -440,7 +445,8 @@ impl World {
 
     /// A timer of `ns`, as late as timers are.
     pub(super) fn timer_ns(&self, ns: u64) -> u64 {
-        ns.saturating_add(self.lateness.draw(&mut self.random.borrow_mut()))
+        let late_ns = self.lateness.draw(&mut self.random.borrow_mut());
+        ns.saturating_add(if is_nap(ns) { self.naps.timer_late_ns(late_ns) } else { late_ns })
     }
 
     /// What has happened until `ended_ns`.

@@ -1,6 +1,7 @@
 //! What holds for every demand, and what a recording made of known pieces tells.
 
 mod launches;
+mod naps;
 mod pools;
 mod processors;
 mod properties;
@@ -12,6 +13,7 @@ use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{Burst, Demand, Follows, Machine, Races, Steady, Switches, Thread};
 use crate::figures::Figures;
+use crate::naps::Naps;
 use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
 
@@ -61,7 +63,11 @@ pub(super) fn demand(lasts_ns: u64, threads: Vec<Thread>) -> Demand {
         recorded: Figures::default(),
         lost_events: 0,
         pools: Vec::new(),
-        machine: Machine { lateness: Delays::fixed(50 * US), coldness: Coldness::NEVER },
+        machine: Machine {
+            lateness: Delays::fixed(50 * US),
+            naps: Naps::NO_MATTER,
+            coldness: Coldness::NEVER,
+        },
         reproduced: OnceLock::new(),
     }
 }

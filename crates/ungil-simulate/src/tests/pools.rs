@@ -56,6 +56,7 @@ fn outcome(rules: Rules, way: Way) -> Outcome {
         recorded_cores: None,
         wake_up_factor: 1.0,
         lateness: demand.machine.lateness.clone(),
+        naps: demand.machine.naps,
         coldness: demand.machine.coldness,
         lasts_ns: if rules.once { 100 } else { 1 } * ROUNDS * ROUND_NS,
         seed: 0,

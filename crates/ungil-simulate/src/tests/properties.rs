@@ -8,6 +8,7 @@ use crate::demand::{
     Supply, Thread, Way,
 };
 use crate::machine::{MOVES_NS, Outcome, Setting, simulate};
+use crate::naps::Naps;
 use crate::plan::planned;
 use crate::rules::{Gil, Rules};
 use crate::{Change, predict};
@@ -176,6 +177,7 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
         recorded_cores: Some(2),
         wake_up_factor: 1.0,
         lateness: Delays::fixed(50 * US),
+        naps: Naps::NO_MATTER,
         coldness: Coldness::NEVER,
         lasts_ns: if rules.once { u64::MAX / 4 } else { demand.lasts_ns },
         seed: rules.seed,
