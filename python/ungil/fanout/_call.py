@@ -70,9 +70,9 @@ def fanout(
     how many run at once, `mode`, how they run, `timeout`, `retries` and the rest.
 
     In mode "threads" a thread of its own reads the input, unless it is a list or another collection
-    of Python: a slow input keeps no outcome back. What only its own thread may use, as a cursor of
-    sqlite3, has to be opened by the input itself, or made a list first. In the other modes,
-    everything waits for a slow input; `Fanout.stream` with an asynchronous generator does not.
+    of Python: a slow input keeps no outcome back. If only one thread may use the input, as with a
+    cursor of sqlite3, open it in a generator, or make a list first. In the other modes, everything
+    waits for a slow input; `Fanout.stream` with an asynchronous generator does not.
 
     In a notebook's cell, an event loop runs, and it would be blocked while you wait for outcomes.
     So functions that are not an `async def` run in threads there, and an `async def` is refused

@@ -2,14 +2,18 @@
 
 from itertools import count, repeat
 
-# Iterators that never wait and run nobody's code. Whoever needs an item asks these at once.
-_INSTANT = frozenset(
-    type(iter(items))
-    for items in (
-        *([], (), set(), {}, {}.values(), {}.items(), "", "é", b"", range(0), range(1 << 64)),
-        *(count(), repeat(None)),
-    )
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_EMPTY: "dict[Any, Any]" = {}
+_INPUTS: "tuple[Iterable[Any], ...]" = (
+    *([], (), set(), _EMPTY, _EMPTY.values(), _EMPTY.items()),
+    *("", "é", b"", range(0), range(1 << 64), count(), repeat(None)),
 )
+# Iterators that never wait and run nobody's code. Whoever needs an item asks these at once.
+_INSTANT = frozenset(type(iter(items)) for items in _INPUTS)
 
 
 def is_instant(iterator: object) -> bool:
