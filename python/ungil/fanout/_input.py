@@ -37,12 +37,15 @@ class Reader(threading.Thread):
 
     def _has_room(self) -> bool:
         """Waits until the stock has room. False if nothing more is to be read."""
-        while not self._closing:
+        dispatcher = self._dispatcher
+        while True:
+            # Whoever makes room, or closes, says so after that.
             self._room.clear()
-            if (self._dispatcher.in_stock or 0) < max(1, self._dispatcher.running):
+            if self._closing:
+                return False
+            if (dispatcher.in_stock or 0) < max(1, dispatcher.running):
                 return True
             self._room.wait()
-        return False
 
     def taken(self) -> None:
         """Something may have been taken from the stock: goes on when half of it is left."""

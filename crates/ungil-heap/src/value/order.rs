@@ -33,6 +33,7 @@ pub fn has_order(value: &Value<'_>) -> bool {
     }
     match value {
         Value::None => true,
+        Value::Complex(_, imaginary) => *imaginary == 0.0,
         Value::Tuple(items) => items.first().is_none_or(has_order),
         other => rank(other) < UNORDERED,
     }
@@ -298,7 +299,8 @@ mod tests {
             assert!(has_order(value), "{value:?}");
         }
         let nested = Value::Tuple(vec![Value::Tuple(vec![object()]), Value::Int(1)]);
-        for value in [object(), Value::Tuple(vec![object(), Value::Int(1)]), nested] {
+        let imaginary = Value::Complex(1.0, 2.0);
+        for value in [object(), imaginary, Value::Tuple(vec![object(), Value::Int(1)]), nested] {
             assert!(!has_order(&value), "{value:?}");
         }
     }
