@@ -211,7 +211,8 @@ class Slots:
         with self._lock:
             if self._closing or self._unstarted or (attempt := self._next()) is None:
                 return False
-            if self._idle:
+            # Whoever closes, without the lock, may take the last one first.
+            with suppress(IndexError):
                 thread = self._idle.pop()
                 self._give(attempt, thread)
                 thread.hand(attempt)
