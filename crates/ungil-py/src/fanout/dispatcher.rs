@@ -200,10 +200,9 @@ impl Dispatcher {
         for item in self.input.clear() {
             let name = self.name_of(exception);
             let index = self.state().items.next_index();
-            let outcome = Bound::new(py, Outcome::new(item, index, now, None))?;
-            cycles::watch(&outcome, exception.as_any());
-            outcome.get().fail(exception.clone().unbind(), false, now);
-            self.state().items.entered_failed(outcome.unbind(), name);
+            let outcome = Py::new(py, Outcome::new(item, index, now, None))?;
+            fail_unrun(&outcome, exception, now);
+            self.state().items.entered_failed(outcome, name);
         }
         Ok(())
     }
@@ -215,6 +214,12 @@ impl Dispatcher {
             kind.name().map_or_else(|_| String::new(), |name| name.to_string())
         })
     }
+}
+
+/// An item does not run, or not again, because of that.
+fn fail_unrun(outcome: &Py<Outcome>, exception: &Bound<'_, PyBaseException>, now: u64) {
+    cycles::watch(outcome.bind(exception.py()), exception.as_any());
+    outcome.get().fail(exception.clone().unbind(), false, now);
 }
 
 #[pymethods]
@@ -385,12 +390,11 @@ impl Dispatcher {
 
     /// Starts nothing any more: what would still have run fails with `exception`.
     fn stop(&self, exception: &Bound<'_, PyBaseException>) -> PyResult<()> {
-        let (py, now) = (exception.py(), now());
+        let now = now();
         let rest = self.state().items.stop();
         let name = self.name_of(exception);
         for outcome in rest {
-            cycles::watch(outcome.bind(py), exception.as_any());
-            outcome.get().fail(exception.clone().unbind(), false, now);
+            fail_unrun(&outcome, exception, now);
             let index = outcome.get().index;
             self.state().items.give_up(index, outcome, name.clone());
         }
