@@ -90,14 +90,14 @@ impl Encoder {
         encoder
     }
 
-    /// The packets since the last [`clear`](Self::clear).
+    /// The packets since somebody took the ones before.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Empties the buffer, and keeps its memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
+    /// The same, for who takes them.
+    pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
     }
 
     /// Encodes `record`; `culprit` as for [`super::Writer::write`].

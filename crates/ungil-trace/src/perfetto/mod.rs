@@ -34,6 +34,7 @@ mod text_bytes;
 mod encode;
 mod decode;
 mod unfinished;
+mod behind;
 mod writer;
 mod reader;
 mod ahead;

@@ -5,12 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flate2::{Compress, Compression, FlushCompress, Status};
-
+use super::behind::Chunks;
 use super::encode::Encoder;
-use super::schema::{TRACE_PACKET, clock, packet};
+use super::schema::clock;
 use super::unfinished::temporary_name;
-use super::wire::Message;
 use crate::clock::read_ns;
 use crate::flock::try_lock;
 use crate::record::{Record, ThreadId};
@@ -18,10 +16,6 @@ use crate::wall_clock::WallClock;
 
 /// A chunk is deflated and written when it has grown this large.
 pub const CHUNK_BYTES: usize = 256 << 10;
-
-/// Against level 1, a trace is 40 % smaller and takes 20 % more time to write; level 3 takes another
-/// 20 % and gains 7 % (`examples/write_speed.rs`).
-const DEFLATE_LEVEL: Compression = Compression::new(2);
 
 /// What to do about a file that already has the name of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,16 +33,9 @@ pub struct Writer {
     path: PathBuf,
     overwrite: Overwrite,
     temporary: Temporary,
-    file: File,
-    /// Length of the file up to its last whole chunk.
-    written: u64,
     wall_clock: WallClock,
     encoder: Encoder,
-    deflate: Compress,
-    deflated: Vec<u8>,
-    chunk: Vec<u8>,
-    /// A chunk could not be written, and nothing after it would make sense.
-    failed: bool,
+    chunks: Chunks,
 }
 
 impl Writer {
@@ -84,19 +71,14 @@ impl Writer {
         let mut encoder = Encoder::new(&clocks);
         file.write_all(encoder.bytes())?;
         let written = encoder.bytes().len() as u64;
-        encoder.clear();
+        encoder.bytes_mut().clear();
         Ok(Self {
             path: path.to_owned(),
             overwrite,
             temporary,
-            file,
-            written,
             wall_clock,
             encoder,
-            deflate: Compress::new(DEFLATE_LEVEL, true),
-            deflated: Vec::new(),
-            chunk: Vec::new(),
-            failed: false,
+            chunks: Chunks::new(file, written),
         })
     }
 
@@ -115,38 +97,17 @@ impl Writer {
     ///
     /// Fails without consequences ([`io::ErrorKind::InvalidInput`]) on a record that names a
     /// process or thread before it is introduced, introduces one again, or has more than 8 MiB of
-    /// text. After any other error only `finish` makes sense; it saves what was written before.
+    /// text. After any other error, which may be that of an earlier record, only `finish` makes sense;
+    /// it saves what was written before.
     pub fn write(&mut self, record: &Record, culprit: Option<ThreadId>) -> io::Result<()> {
-        if self.failed {
-            return Err(failed_before());
-        }
         self.encoder.record(record, culprit)?;
         if self.encoder.bytes().len() < CHUNK_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Sees that everything so far is in the file, where it outlives this process.
+    /// Hands everything so far to the thread that writes the file, where it outlives this process.
     pub fn flush(&mut self) -> io::Result<()> {
-        if self.failed {
-            return Err(failed_before());
-        }
-        if self.encoder.bytes().is_empty() {
-            return Ok(());
-        }
-        deflate(&mut self.deflate, self.encoder.bytes(), &mut self.deflated)?;
-        self.encoder.clear();
-        self.chunk.clear();
-        Message::at_end_of(&mut self.chunk).message(TRACE_PACKET, |packet| {
-            packet.bytes(packet::COMPRESSED_PACKETS, &self.deflated);
-        });
-        if let Err(error) = self.file.write_all(&self.chunk) {
-            self.failed = true;
-            // A full disk may have taken half a chunk. If it cannot be cut off either, the reader
-            // finds it cut off all the same.
-            let _ = self.file.set_len(self.written);
-            return Err(error);
-        }
-        self.written += self.chunk.len() as u64;
-        Ok(())
+        let packets = self.encoder.bytes_mut();
+        if packets.is_empty() { Ok(()) } else { self.chunks.put(packets) }
     }
 
     /// Ends the trace, with slices that are still open, and gives it its name.
@@ -156,7 +117,7 @@ impl Writer {
     /// temporary one.
     pub fn finish(mut self) -> Result<(), Incomplete> {
         self.encoder.end();
-        let flushed = self.flush();
+        let flushed = self.chunks.finish(self.encoder.bytes());
         match (self.temporary.rename(&self.path, self.overwrite), flushed) {
             (Ok(()), Ok(())) => Ok(()),
             (Ok(()), Err(error)) => Err(Incomplete { error, place: self.path }),
@@ -233,28 +194,11 @@ impl Drop for Temporary {
     }
 }
 
-/// Replaces what is in `out` by the zlib stream of `bytes`.
-fn deflate(deflate: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    deflate.reset();
-    out.clear();
-    loop {
-        let done = usize::try_from(deflate.total_in()).map_err(io::Error::other)?;
-        out.reserve(bytes.len() / 2 + 1024);
-        let status = deflate.compress_vec(&bytes[done..], out, FlushCompress::Finish)?;
-        if status == Status::StreamEnd {
-            return Ok(());
-        }
-    }
-}
-
-fn failed_before() -> io::Error {
-    io::Error::other("an earlier part of the trace could not be written")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Ending, read};
     use super::*;
+    use std::mem;
 
     #[test]
     fn when_the_disk_is_full_what_was_written_before_is_saved() {
@@ -264,12 +208,11 @@ mod tests {
         let mut writer = Writer::create(&path, Overwrite::Refuse).unwrap();
         writer.write(&note("one"), None).unwrap();
         writer.flush().unwrap();
-        writer.write(&note("two"), None).unwrap();
         // A file that cannot be written to fails as a full disk does.
-        writer.file = File::open(writer.temporary.0.as_ref().unwrap()).unwrap();
-        writer.flush().unwrap_err();
-        let error = writer.write(&note("three"), None).unwrap_err();
-        assert_eq!(error.to_string(), "an earlier part of the trace could not be written");
+        let file = File::open(writer.temporary.0.as_ref().unwrap()).unwrap();
+        let written = file.metadata().unwrap().len();
+        mem::replace(&mut writer.chunks, Chunks::new(file, written)).finish(&[]).unwrap();
+        writer.write(&note("two"), None).unwrap();
         let incomplete = writer.finish().unwrap_err();
         assert_eq!(incomplete.place, path);
         let mut records = Vec::new();
