@@ -78,6 +78,20 @@ fn chunk(inside: &[u8]) -> Vec<u8> {
     [vec![0x0a], varint(field.len()), field].concat()
 }
 
+/// Where each packet of a file ends.
+fn packet_ends(bytes: &[u8]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = 1 + bytes[at + 1..].iter().take_while(|&&byte| byte >= 0x80).count();
+        let length = &bytes[at + 1..=at + digits];
+        at +=
+            1 + digits + length.iter().rev().fold(0, |it, byte| it << 7 | usize::from(byte & 0x7f));
+        ends.push(at);
+    }
+    ends
+}
+
 fn varint(value: usize) -> Vec<u8> {
     let low = u8::try_from(value & 0x7f).unwrap();
     if value < 0x80 { vec![low] } else { [vec![low | 0x80], varint(value >> 7)].concat() }
@@ -236,22 +250,24 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.pftrace");
         let mut writer = Writer::create(&path, Overwrite::Refuse).unwrap();
-        let (mut written, mut sizes) = (0, Vec::new());
+        let (mut written, mut flushes) = (0, Vec::new());
         for count in flushed {
             for _ in 0..count {
                 written += 1;
                 writer.write(&Record::Note { text: written.to_string() }, None).unwrap();
             }
             writer.flush().unwrap();
-            let temporary = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
-            sizes.push((temporary.metadata().unwrap().len(), written));
+            flushes.push(written);
         }
         writer.finish().unwrap();
         let bytes = fs::read(&path).unwrap();
+        // Each flush is a packet, and so is the end.
+        let ends = packet_ends(&bytes);
+        let sizes: Vec<_> = ends[ends.len() - 1 - flushes.len()..].iter().zip(flushes).collect();
         let length = position.index(bytes.len());
         let (records, result) = read_bytes(&bytes[..length]);
         let expected =
-            sizes.iter().rev().find(|(size, _)| *size <= length as u64).map_or(0, |it| it.1);
+            sizes.iter().rev().find(|(size, _)| **size <= length).map_or(0, |it| it.1);
         let expected: Vec<_> =
             (1..=expected).map(|number| Record::Note { text: number.to_string() }).collect();
         prop_assert_eq!(&records, &expected);

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem;
-use std::panic::resume_unwind;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -32,26 +31,41 @@ pub enum Chunks {
     Failed,
 }
 
-/// The thread that writes, as the one sees it that has chunks.
+/// The thread that writes, as the one sees it that has chunks. Dropped, it waits until all is written.
 pub struct Behind {
-    full: SyncSender<Vec<u8>>,
-    thread: JoinHandle<io::Result<()>>,
+    /// There until the thread is to end.
+    chunks: Option<SyncSender<Vec<u8>>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Behind {
     fn begin(mut file: Box<ChunkFile>) -> io::Result<Self> {
-        let (full, to_write) = sync_channel::<Vec<u8>>(BEHIND);
+        let (chunks, to_write) = sync_channel::<Vec<u8>>(BEHIND);
         let thread = Builder::new().name("ungil-writer".to_owned()).spawn(move || {
             block_all();
             to_write.into_iter().try_for_each(|packets| file.put(&packets))
         })?;
-        Ok(Self { full, thread })
+        Ok(Self { chunks: Some(chunks), thread: Some(thread) })
+    }
+
+    /// Hands over the packets of a chunk; whether the thread still takes any.
+    fn put(&self, packets: Vec<u8>) -> bool {
+        self.chunks.as_ref().is_some_and(|chunks| chunks.send(packets).is_ok())
     }
 
     /// Waits until all is written.
-    fn end(self) -> io::Result<()> {
-        drop(self.full);
-        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    fn end(&mut self) -> io::Result<()> {
+        self.chunks = None;
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let panicked = |_| Err(io::Error::other("the thread that writes the trace panicked"));
+        thread.join().unwrap_or_else(panicked)
+    }
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        // Whoever wants to know how it went has asked.
+        let _ = self.end();
     }
 }
 
@@ -69,12 +83,12 @@ impl Chunks {
 
     /// Takes the packets of a chunk. An error is that of an earlier chunk as a rule.
     pub fn put(&mut self, packets: &mut Vec<u8>) -> io::Result<()> {
-        let behind = match mem::replace(self, Self::Failed) {
+        let mut behind = match mem::replace(self, Self::Failed) {
             Self::Here(file) => Behind::begin(file)?,
             Self::Behind(behind) => behind,
             Self::Failed => return Err(failed_before()),
         };
-        if behind.full.send(mem::take(packets)).is_err() {
+        if !behind.put(mem::take(packets)) {
             return behind.end();
         }
         *self = Self::Behind(behind);
@@ -85,9 +99,9 @@ impl Chunks {
     pub fn finish(self, packets: &[u8]) -> io::Result<()> {
         match self {
             Self::Here(mut file) => file.put(packets),
-            Self::Behind(behind) => {
+            Self::Behind(mut behind) => {
                 // If it has failed, it says so itself.
-                let _ = behind.full.send(packets.to_vec());
+                behind.put(packets.to_vec());
                 behind.end()
             }
             Self::Failed => Err(failed_before()),
