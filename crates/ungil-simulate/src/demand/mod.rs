@@ -71,6 +71,8 @@ pub(crate) struct Reproduced {
     pub(crate) figures: Figures,
     /// How threads were simulated: in no other way it is more like the recording.
     pub(crate) way: Way,
+    /// Whether light threads took the processors of others, likewise.
+    pub(crate) displaces: bool,
 }
 
 /// A trace does not tell for certain for what threads wait: how it is understood.

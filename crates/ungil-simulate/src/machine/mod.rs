@@ -46,8 +46,8 @@ use world::World;
 pub(crate) struct Setting {
     pub(crate) gil: Gil,
     pub(crate) cores: Option<usize>,
-    /// How many processors the recorded threads had; `None` if that is not known.
-    pub(crate) recorded_cores: Option<usize>,
+    /// Whether a light thread that gets the GIL takes the processor of the one that asked for it.
+    pub(crate) displaces: bool,
     pub(crate) wake_up_factor: f64,
     pub(crate) lateness: Delays,
     pub(crate) naps: Naps,

@@ -92,8 +92,7 @@ pub(super) struct World {
     pub(super) processors: Option<RefCell<Processors>>,
     pub(super) tasks: RefCell<Vec<Task>>,
     behind: RefCell<Behind>,
-    /// Whether three threads had two processors when they were recorded, and still have.
-    is_cramped: bool,
+    displaces: bool,
     /// Woken threads that come once another has the GIL.
     late: RefCell<Vec<usize>>,
     /// Who sleeps on which word.
@@ -172,7 +171,7 @@ impl World {
                 .map(|count| RefCell::new(Processors::new(count, threads.len()))),
             tasks: RefCell::new(tasks.collect()),
             behind: RefCell::new(Behind::new(threads.len())),
-            is_cramped: setting.cores.is_none() && setting.recorded_cores == Some(2),
+            displaces: setting.displaces,
             late: RefCell::default(),
             sleepers: RefCell::default(),
             random: RefCell::new(Rng::with_seed(setting.seed)),
@@ -246,7 +245,7 @@ impl World {
             return;
         }
         self.goes_on_in(number, after_ns);
-        if self.is_cramped && ![NOBODY, number, by].contains(&asker) {
+        if self.displaces && ![NOBODY, number, by].contains(&asker) {
             self.displaces(by, asker);
         }
     }

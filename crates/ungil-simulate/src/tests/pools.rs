@@ -53,7 +53,7 @@ fn outcome(rules: Rules, way: Way) -> Outcome {
     let setting = Setting {
         gil: rules.gil,
         cores: None,
-        recorded_cores: None,
+        displaces: false,
         wake_up_factor: 1.0,
         lateness: demand.machine.lateness.clone(),
         naps: demand.machine.naps,

@@ -2,11 +2,11 @@
 
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
-use crate::demand::{Demand, End, Races, Switches, Thread, Way};
+use crate::demand::{Demand, End, Races, Reproduced, Switches, Thread, Way};
 use crate::plan::planned;
 use crate::rules::Rules;
 use crate::{Figures, predict};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::report::Processors;
 
@@ -87,7 +87,7 @@ fn who_was_forced_out_and_waits_for_the_processor_of_the_other_does_not_want_the
 
 /// Two threads compute, and are forced out by each other and by a third one, which sleeps for 2 ms
 /// after each use. So long after that one has the GIL, the one that let go for it goes on.
-fn two_compute_and_one_sleeps(allowed: u32, goes_on_ns: u64, away_ran: f64) -> Figures {
+fn two_compute_and_one_sleeps(allowed: u32, goes_on_ns: u64, away_ran: f64) -> Demand {
     let computes = Thread {
         answers: Arc::new(Delays::fixed(900)),
         switches: Switches::always(Arc::new(Delays::fixed(goes_on_ns))),
@@ -96,25 +96,47 @@ fn two_compute_and_one_sleeps(allowed: u32, goes_on_ns: u64, away_ran: f64) -> F
     let sleeps = Thread { away_ran, ..thread(0, &[burst(100 * US, 2 * MS)]) };
     let processors = Some(Processors { allowed, limit: None });
     let threads = vec![sleeps, computes.clone(), computes];
-    let demand = Demand { processors, ..demand(LASTS_NS, threads) };
+    Demand { processors, ..demand(LASTS_NS, threads) }
+}
+
+fn under_stock(demand: &Demand) -> Figures {
     let rules = Rules { runs: 1, ..Rules::from(Settings::from(Policy::Stock)) };
-    predict(&demand, &rules).unwrap().figures
+    predict(demand, &rules).unwrap().figures
+}
+
+/// What happens to these threads if light ones take the processors of others, or do not.
+fn where_light_ones_displace(displaces: bool) -> Figures {
+    let reproduced = Reproduced { figures: Figures::default(), way: Way::Usual, displaces };
+    let reproduced = OnceLock::from(reproduced);
+    under_stock(&Demand { reproduced, ..two_compute_and_one_sleeps(2, 20 * US, 0.0) })
 }
 
 #[test]
 fn who_asked_and_lost_its_processor_to_the_new_holder_goes_on_when_that_one_sleeps() {
-    let wait_us =
-        |allowed| two_compute_and_one_sleeps(allowed, 20 * US, 0.0).threads[0].waits.p50_us;
-    // It has the GIL before the one that was forced out, which asks 5 ms after that. Where a third
-    // processor is free, it sleeps, and the other's time is not of the same hold.
-    assert!((2_900.0..3_300.0).contains(&wait_us(2)), "{}", wait_us(2));
-    assert!(wait_us(3) > 5_000.0, "{}", wait_us(3));
+    let [lost_us, kept_us] =
+        [true, false].map(|it| where_light_ones_displace(it).threads[0].waits.p50_us);
+    // It has the GIL before the one that was forced out, which asks 5 ms after that. If it keeps its
+    // processor, it sleeps, and the other's time is not of the same hold.
+    assert!((2_900.0..3_300.0).contains(&lost_us), "{lost_us}");
+    assert!(kept_us > 5_000.0, "{kept_us}");
+}
+
+#[test]
+fn whether_light_threads_take_the_processors_of_others_is_what_the_recording_says() {
+    let of = |recorded: &Figures, allowed| {
+        let demand = two_compute_and_one_sleeps(allowed, 20 * US, 0.0);
+        under_stock(&Demand { recorded: recorded.clone(), ..demand })
+    };
+    let [lost, kept] = [true, false].map(where_light_ones_displace);
+    assert_eq!((of(&lost, 2), of(&kept, 2)), (lost.clone(), kept.clone()));
+    // Where a third processor is free, they take that.
+    assert_eq!(of(&lost, 3), kept);
 }
 
 #[test]
 fn who_waits_for_the_processor_of_one_that_falls_asleep_has_the_gil_before_one_that_is_woken() {
     let longest_us = |away_ran| {
-        let figures = two_compute_and_one_sleeps(8, 90 * US, away_ran);
+        let figures = under_stock(&two_compute_and_one_sleeps(8, 90 * US, away_ran));
         figures.threads[1].waits.max_us.max(figures.threads[2].waits.max_us)
     };
     // It runs for 30 us in all of that time: hardly before it sleeps.

@@ -174,7 +174,7 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
     let setting = Setting {
         gil: rules.gil,
         cores: rules.cores,
-        recorded_cores: Some(2),
+        displaces: rules.cores.is_none(),
         wake_up_factor: 1.0,
         lateness: Delays::fixed(50 * US),
         naps: Naps::NO_MATTER,

@@ -300,6 +300,7 @@ fn a_prediction_from_a_recording_that_the_simulation_misses_says_so() {
             reproduced: OnceLock::from(Reproduced {
                 figures: with_mean(reproduced_us),
                 way: Way::Usual,
+                displaces: false,
             }),
             ..demand(MS, vec![thread(0, &[burst(US, US)])])
         };

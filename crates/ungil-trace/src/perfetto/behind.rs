@@ -11,7 +11,6 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 
 use super::schema::{TRACE_PACKET, packet};
 use super::wire::Message;
-use crate::child::block_all;
 
 /// Against level 1, a trace is 40 % smaller and takes 20 % more time to write; level 3 takes another
 /// 20 % and gains 7 % (`examples/write_speed.rs`).
@@ -41,10 +40,10 @@ pub struct Behind {
 impl Behind {
     fn begin(mut file: Box<ChunkFile>) -> io::Result<Self> {
         let (chunks, to_write) = sync_channel::<Vec<u8>>(BEHIND);
-        let thread = Builder::new().name("ungil-writer".to_owned()).spawn(move || {
-            block_all();
-            to_write.into_iter().try_for_each(|packets| file.put(&packets))
-        })?;
+        // It blocks the signals that this thread does.
+        let thread = Builder::new()
+            .name("ungil-writer".to_owned())
+            .spawn(move || to_write.into_iter().try_for_each(|packets| file.put(&packets)))?;
         Ok(Self { chunks: Some(chunks), thread: Some(thread) })
     }
 
