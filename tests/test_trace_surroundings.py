@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from pythons import Python, pythons
+from suite import PATIENCE_S, PROGRAMS
 from tracing import Recording, trace
 
 import ungil
@@ -195,6 +197,48 @@ assert os.wait()[1] == 0
     # The child cannot have buffers of its own.
     assert len(recording.processes) == 1
     assert recording.gil["voluntary"] > 0
+
+
+IN_A_SMALL_DEV_SHM = (
+    "import os, sys, small_dev_shm\n"
+    "os.execv(sys.executable, [sys.executable, '-m', 'ungil', *sys.argv[1:]])"
+)
+FILLS_DEV_SHM = """
+import os, threading
+with open("/dev/shm/rest", "wb", 0) as rest:
+    try:
+        while True:
+            rest.write(b"x" * 4096)
+    except EnvironmentError:
+        pass
+null = os.open("/dev/null", os.O_RDONLY)
+thread = threading.Thread(target=lambda: [os.read(null, 1) for _ in range(1000)])
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=str)
+def test_events_that_are_lost_because_dev_shm_is_full_are_told_with_what_to_do(
+    tmp_path: Path, python: Python
+) -> None:
+    words = ["trace", "-q", "-o", str(tmp_path / "t.pftrace"), "--json", "-"]
+    outcome = subprocess.run(
+        [sys.executable, "-c", IN_A_SMALL_DEV_SHM, *words, python.path, "-c", FILLS_DEV_SHM],
+        env={**os.environ, "PYTHONPATH": str(PROGRAMS)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    report = json.loads(outcome.stdout)
+    # In 2.7 the main thread, too, begins to use its GIL here, and neither gets a buffer.
+    (process,) = report["processes"]
+    assert report["lost_events"] >= 2000 or process["unrecorded_threads"] == 2
+    assert report["notes"] == [
+        "/dev/shm was full, so events were lost, or threads were not recorded: make room there, or "
+        "make it larger (mount -o remount,size=256m /dev/shm; docker run --shm-size=256m)"
+    ]
 
 
 def test_a_package_whose_path_has_a_space(tmp_path: Path) -> None:

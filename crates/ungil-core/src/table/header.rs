@@ -83,6 +83,8 @@ pub struct Header {
     pub gil_on_library: [AtomicU64; 32],
     /// The types that [`crate::ParkEntry`] numbers.
     pub types: [TypeName; TYPES],
+    /// 1 once there was no memory for an event, or for the slot of a thread.
+    pub lacks_memory: AtomicU32,
 }
 
 impl Header {

@@ -34,7 +34,7 @@ use crate::ring::{Cell, Consumer, Producer};
 use std::marker::PhantomData;
 
 /// Version of this layout and of the event encoding.
-pub const ABI: u64 = 6;
+pub const ABI: u64 = 7;
 /// First word of a table that is ready to be read ("ungiltab" in ASCII), stored last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ungiltab");
 /// How many threads can be recorded at the same time; further ones are counted as unrecorded.
@@ -142,11 +142,11 @@ impl<'a> Table<'a> {
             if cell < committed {
                 return true;
             }
-            let granted = committed < RING_EVENTS
-                && commit(
-                    (&raw const self.cells(index)[committed]).cast(),
-                    COMMIT_EVENTS * size_of::<Cell>(),
-                );
+            if committed >= RING_EVENTS {
+                return false;
+            }
+            let address = (&raw const self.cells(index)[committed]).cast();
+            let granted = self.provide(address, COMMIT_EVENTS * size_of::<Cell>(), commit);
             if granted {
                 #[allow(clippy::cast_possible_truncation, reason = "below RING_EVENTS")]
                 slot.committed.store((committed + COMMIT_EVENTS) as u32, Ordering::Release);
@@ -159,6 +159,20 @@ impl<'a> Table<'a> {
             slot.lost.store(lost + 1, Ordering::Relaxed);
         }
         pushed
+    }
+
+    /// Has memory put behind a part of the table, and says in its header if there is none.
+    fn provide(
+        self,
+        address: *const u8,
+        bytes: usize,
+        commit: impl FnOnce(*const u8, usize) -> bool,
+    ) -> bool {
+        let granted = commit(address, bytes);
+        if !granted {
+            self.header().lacks_memory.store(1, Ordering::Relaxed);
+        }
+        granted
     }
 
     /// Hands the events of slot `index` to `take`, and its parks to `take_park`, and returns how many
@@ -185,7 +199,7 @@ impl<'a> Table<'a> {
             #[allow(clippy::cast_possible_truncation, reason = "SLOTS fits")]
             let past_index = index as u32 + 1;
             if used.load(Ordering::Acquire) < past_index {
-                if !commit((&raw const *slot).cast(), size_of::<Slot>()) {
+                if !self.provide((&raw const *slot).cast(), size_of::<Slot>(), &commit) {
                     return None;
                 }
                 used.fetch_max(past_index, Ordering::Release);

@@ -95,6 +95,8 @@ pub struct Recording {
     known: HashSet<OsString>,
     next_process: ProcessId,
     next_thread: ThreadId,
+    /// Whether there was no memory for events of a process that is gone.
+    lacked_memory: bool,
     discovered_ns: u64,
     flushed_ns: u64,
 }
@@ -129,6 +131,7 @@ impl Recording {
             known: HashSet::new(),
             next_process: ProcessId(0),
             next_thread: ThreadId(0),
+            lacked_memory: false,
             discovered_ns: 0,
             flushed_ns: 0,
         }
@@ -304,6 +307,7 @@ impl Recording {
             self.watch.forget(traced.pid);
             // A later process with this id may use the name again.
             self.known.remove(traced.path.file_name().unwrap_or_default());
+            self.lacked_memory |= traced.lacks_memory();
             traced.finish(&mut self.times, &mut self.next_thread, |record| sink.put(&record));
         }
     }
@@ -330,6 +334,9 @@ impl Recording {
             self.sink.put(&Record::Note { text: format!("{NOTHING_RECORDED}{why}") });
         }
         self.finish_processes(processes);
+        if self.lacked_memory {
+            self.sink.put(&Record::Note { text: no_memory(self.session.folder()) });
+        }
         if let Some(text) = self.times.complaint() {
             self.sink.put(&Record::Note { text });
         }
@@ -369,6 +376,15 @@ fn last_words(processes: &[Traced], times: &mut Times, at_ns: u64) -> Vec<Record
         traced.last_words(at_ns, times, |record| words.push(record));
     }
     words
+}
+
+/// That events were lost for want of memory, in a sentence without a final dot.
+fn no_memory(folder: &Path) -> String {
+    let folder = folder.display();
+    format!(
+        "{folder} was full, so events were lost, or threads were not recorded: make room there, or \
+         make it larger (mount -o remount,size=256m {folder}; docker run --shm-size=256m)"
+    )
 }
 
 /// Files in `directory` whose names are not in `known`.

@@ -130,6 +130,11 @@ impl Session {
         &self.directory
     }
 
+    /// The folder that this directory is in, as those processes see it.
+    pub fn folder(&self) -> &Path {
+        self.seen.parent().unwrap_or(&self.seen)
+    }
+
     /// The variables that make a program, and what it starts, join this session.
     ///
     /// `hook` is the hook library, `preload` the `LD_PRELOAD` in force, which is kept. Times are to

@@ -237,6 +237,11 @@ impl Traced {
         self.file.table().header().recording.store(Recording::ToBeLeft as u32, Relaxed);
     }
 
+    /// Whether there was no memory for some of its events.
+    pub fn lacks_memory(&self) -> bool {
+        self.file.table().header().lacks_memory.load(Relaxed) != 0
+    }
+
     /// Whether it has left.
     pub fn has_left(&self) -> bool {
         self.file.table().header().recording.load(Acquire) == Recording::No as u32
