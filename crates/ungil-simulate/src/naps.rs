@@ -44,16 +44,16 @@ impl Naps {
         Self { part: (naps_ns / sleeps_ns.max(1.0)).clamp(LEAST, 1.0) }
     }
 
-    /// How long a wake-up takes after a nap that takes `ns` after a longer sleep.
-    pub(crate) fn after_nap(self, ns: u64) -> u64 {
-        scaled(ns, self.part)
+    /// How long a wake-up takes that takes `ns` after a long sleep, if the thread slept for `slept_ns`.
+    pub(crate) fn woken_ns(self, ns: u64, slept_ns: u64) -> u64 {
+        if is_nap(slept_ns) { scaled(ns, self.part) } else { ns }
     }
 
-    /// How late a timer of a nap is that is `late_ns` late after a longer sleep: the kernel waits as long
-    /// with both, then the thread has to wake up.
-    pub(crate) fn timer_late_ns(self, late_ns: u64) -> u64 {
+    /// How late a timer of `timer_ns` is, if a long one is `late_ns` late: the kernel waits as long with
+    /// both, then the thread has to wake up.
+    pub(crate) fn timer_late_ns(self, late_ns: u64, timer_ns: u64) -> u64 {
         let slack_ns = late_ns.min(SLACK_NS);
-        slack_ns + self.after_nap(late_ns - slack_ns)
+        slack_ns + self.woken_ns(late_ns - slack_ns, timer_ns)
     }
 
     /// How long a wake-up takes after a longer sleep that took `ns` after a nap.
@@ -69,8 +69,10 @@ mod tests {
     #[test]
     fn the_recording_says_how_much_sooner_a_thread_is_awake_after_a_nap() {
         let naps = Naps::of(vec![9_000; ENOUGH], vec![30_000; ENOUGH]);
-        assert_eq!((naps.after_nap(40_000), naps.after_sleep(12_000)), (12_000, 40_000));
-        assert_eq!((naps.timer_late_ns(30_000), naps.timer_late_ns(90_000)), (30_000, 62_000));
+        assert_eq!([NAP_NS - 1, NAP_NS].map(|it| naps.woken_ns(40_000, it)), [12_000, 40_000]);
+        assert_eq!(naps.after_sleep(12_000), 40_000);
+        assert_eq!([30_000, 90_000].map(|it| naps.timer_late_ns(it, 50_000)), [30_000, 62_000]);
+        assert_eq!(naps.timer_late_ns(90_000, 5_000_000), 90_000);
     }
 
     #[test]
@@ -78,8 +80,8 @@ mod tests {
         let few = Naps::of(vec![1_000; ENOUGH - 1], vec![30_000; ENOUGH]);
         assert_eq!(few, Naps::NO_MATTER);
         let later = Naps::of(vec![90_000; ENOUGH], vec![30_000; ENOUGH]);
-        assert_eq!(later.after_nap(30_000), 30_000);
+        assert_eq!(later.woken_ns(30_000, 0), 30_000);
         let at_once = Naps::of(vec![1; ENOUGH], vec![30_000; ENOUGH]);
-        assert_eq!(at_once.after_nap(30_000), 6_000);
+        assert_eq!(at_once.woken_ns(30_000, 0), 6_000);
     }
 }

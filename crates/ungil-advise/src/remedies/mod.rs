@@ -267,20 +267,19 @@ fn becomes(gain: Option<&Gain>) -> String {
     use crate::advice::Measure;
     use ungil_trace::analysis::words;
     let Some(gain) = gain else { return String::new() };
-    if gain.measure == Measure::WaitedPerSecond {
-        let (before, after) = (words::length(gain.before), words::length(gain.after));
-        return format!(
-            ": threads are predicted to wait for {after} in each second instead of {before}"
-        );
-    }
-    let what = match gain.measure {
-        Measure::WaitAfterBlockingCall => "the wait after a blocking call",
-        Measure::WaitAfterThousandBlockingCalls => {
-            "the sum of the waits after 1,000 blocking calls"
+    let (what, is) = match gain.measure {
+        Measure::WaitedPerSecond => {
+            let (before, after) = (words::length(gain.before), words::length(gain.after));
+            return format!(
+                ": threads are predicted to wait for {after} in each second instead of {before}"
+            );
         }
-        Measure::WaitedPerSecond | Measure::Duration => "all the recorded work",
+        Measure::WaitAfterBlockingCall => ("the wait after a blocking call", "be"),
+        Measure::WaitAfterThousandBlockingCalls => {
+            ("the sum of the waits after 1,000 blocking calls", "be")
+        }
+        Measure::Duration => ("all the recorded work", "take"),
     };
-    let is = if gain.measure == Measure::Duration { "take" } else { "be" };
     let told = |value| crate::predicted::told(gain.measure, value);
     format!(": {what} is predicted to {is} {} instead of {}", told(gain.after), told(gain.before))
 }

@@ -376,7 +376,7 @@ mod tests {
         (0..100).for_each(|_| seen.add(3, woken(30 * US)));
         (0..100).for_each(|_| seen.add(3, Known { after_nap: true, ..woken(15 * US) }));
         let naps = Seen::naps(std::iter::once(&seen));
-        assert_eq!(naps.after_nap(30_000), 15_000);
+        assert_eq!(naps.woken_ns(30_000, 0), 15_000);
         let races = Races::of_each(vec![seen], &PLACES.into(), naps, US).remove(0);
         assert_eq!(drawn(&races, 0, u64::MAX), [End::Woken(30 * US)]);
         let nap = Race::new(1_000, 7, 50_000, true);

@@ -17,7 +17,7 @@ use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{End, FOR_LONG_NS, OWN_NS, Progress, Races, Switches, Wake};
 use crate::lengths::scaled;
-use crate::naps::{Naps, is_nap};
+use crate::naps::Naps;
 use crate::plan::{Next, Planned};
 use crate::rules::Gil;
 use fastrand::Rng;
@@ -304,16 +304,16 @@ impl World {
     /// Thread `number`, which sleeps, is woken by one that has let go of the GIL, and may be back
     /// before it.
     pub(super) fn wake_asleep(&self, number: usize, by: usize) {
-        let (end, away_ns, after_nap) = {
+        let (end, away_ns, slept_ns) = {
             let tasks = self.tasks.borrow();
             let Task { away_ns, source, .. } = tasks[by];
             let end = tasks[number].races.draw(source, away_ns, &mut self.random.borrow_mut());
             let slept_ns = self.now_ns.get().saturating_sub(tasks[number].sleeps_since_ns);
-            (end, away_ns, is_nap(slept_ns))
+            (end, away_ns, slept_ns)
         };
         match end {
-            End::Woken(ns) if after_nap => self.goes_on_in(number, self.naps.after_nap(ns.into())),
-            End::Woken(ns) | End::Later(ns) => self.goes_on_in(number, ns.into()),
+            End::Woken(ns) => self.goes_on_in(number, self.naps.woken_ns(ns.into(), slept_ns)),
+            End::Later(ns) => self.goes_on_in(number, ns.into()),
             End::TooLate => {
                 self.late.borrow_mut().push(number);
                 self.after(number, away_ns.min(FOR_LONG_NS.into()) + COMES_ANYWAY_NS);
@@ -445,7 +445,7 @@ impl World {
     /// A timer of `ns`, as late as timers are.
     pub(super) fn timer_ns(&self, ns: u64) -> u64 {
         let late_ns = self.lateness.draw(&mut self.random.borrow_mut());
-        ns.saturating_add(if is_nap(ns) { self.naps.timer_late_ns(late_ns) } else { late_ns })
+        ns.saturating_add(self.naps.timer_late_ns(late_ns, ns))
     }
 
     /// What has happened until `ended_ns`.
