@@ -142,7 +142,8 @@ def test_the_report_tells_what_the_thread_did_that_had_a_lock(in_turn: Path) -> 
     (lock,) = process["locks"]
     assert {row["lock"] for row in process["lock_waits"] if row["contended"]} == {lock["lock"]}
     assert lock["waited_s"] > lock["waited_for_s"] > 0.5 * process["duration_s"]
-    assert {it["what"] for it in lock["did"]} == {"sleep"}
+    # On a busy machine it may have been awake, and not run yet.
+    assert {"sleep"} <= {it["what"] for it in lock["did"]} <= {"sleep", "computing"}
     assert sum(it["looks"] for it in lock["did"]) == lock["looks"] >= 3
 
 

@@ -181,7 +181,8 @@ impl Gil {
     fn look(&mut self, index: usize, at_ns: u64) -> Option<Link> {
         let since_ns = self.seats[index].away_since_ns()?;
         let (link, by_chance) = self.beginnings.look(since_ns, at_ns)?;
-        self.seats[index].dependence.add(at_ns - since_ns, link.is_some(), by_chance);
+        let follows = link.as_ref().is_some_and(Link::is_soon);
+        self.seats[index].dependence.add(at_ns - since_ns, follows, by_chance);
         let link = link?;
         let other = self.seats.get(link.thread as usize)?;
         let awake =

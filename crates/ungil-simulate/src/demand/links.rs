@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 /// What happens within this time of the beginning of a use may have been its doing.
 const SOON_NS: u64 = 1_000_000;
+/// Of a thread that was away for long, one of so many parts of that: the kernel may have let it wait.
+const LATE_PART: u64 = 8;
 /// A shorter time away is a thread's own: a file is read, a socket written to.
 pub(crate) const OWN_NS: u64 = 100_000;
 /// A thread whose last use ended so long ago at most has woken another through a lock or a queue of
@@ -75,7 +77,8 @@ impl Beginnings {
     }
 
     /// What the end at `to_ns` of a time away since `from_ns` tells: what it may follow, by place
-    /// in the GIL, and how likely that is by chance. `None` if it is the thread's own.
+    /// in the GIL, and how likely it is by chance that it follows anything soon. `None` if it is the
+    /// thread's own.
     pub(super) fn look(&self, from_ns: u64, to_ns: u64) -> Option<(Option<Link>, f64)> {
         let length_ns = to_ns.saturating_sub(from_ns);
         if length_ns <= OWN_NS {
@@ -87,7 +90,8 @@ impl Beginnings {
         let by_chance = by_chance(inside().map(|it| it.0), [since_ns, to_ns], SOON_NS);
         let leader = self.0.back().map(|(_, seat, _)| *seat);
         let turn = inside().filter(|(_, seat, _)| leader == Some(*seat)).count();
-        let last = inside().next().filter(|it| to_ns.saturating_sub(it.0) <= SOON_NS);
+        let late_ns = SOON_NS.max(length_ns / LATE_PART);
+        let last = inside().next().filter(|it| to_ns.saturating_sub(it.0) <= late_ns);
         let link = last.and_then(|&(began_ns, seat, burst)| {
             Some(Link {
                 thread: u32::try_from(seat).ok()?,
@@ -153,6 +157,13 @@ impl Dependence {
         } else {
             Follows::Nobody
         }
+    }
+}
+
+impl Link {
+    /// Whether what it follows was soon enough before it to tell of other times away as well.
+    pub(super) fn is_soon(&self) -> bool {
+        u64::from(self.after_ns) <= SOON_NS
     }
 }
 
@@ -249,6 +260,20 @@ mod tests {
             dependence(|_| (0..20).map(|it| it * MS / 2).collect()).follows(),
             Follows::Nobody
         );
+    }
+
+    #[test]
+    fn who_comes_late_after_a_long_time_follows_what_it_came_after_but_that_is_no_evidence() {
+        let after = |away_ms: u64, late_ms: u64| {
+            let mut beginnings = Beginnings::default();
+            beginnings.add((1_000 - late_ms) * MS, 1, 7);
+            let (link, _) = beginnings.look((1_000 - away_ms) * MS, 1_000 * MS).unwrap();
+            link.map(|link| (link.burst, link.is_soon()))
+        };
+        assert_eq!(after(30, 1), Some((7, true)));
+        assert_eq!(after(30, 3), Some((7, false)));
+        assert_eq!(after(30, 4), None);
+        assert_eq!(after(130, 16), Some((7, false)));
     }
 
     #[test]

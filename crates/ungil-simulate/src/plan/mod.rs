@@ -147,7 +147,7 @@ struct Place {
 struct Again {
     uses: Range<usize>,
     away_ns: u64,
-    /// What it waits for before a new round.
+    /// What it waits for before a new round, if it waited for nothing after the last of these uses.
     after: Option<Link>,
 }
 
@@ -313,10 +313,13 @@ impl Planned {
             let mut place = Place { burst: next, waits_as_after: Some(next), round };
             next += 1;
             if let Some(again) = self.again.as_ref().filter(|again| again.uses.end == next) {
-                (burst.away_ns, burst.after) = (again.away_ns, again.after);
+                burst.away_ns = again.away_ns;
                 next = again.uses.start;
                 round += 1;
-                (place.waits_as_after, place.round) = (next.checked_sub(1), round);
+                place.waits_as_after = next.checked_sub(1);
+                if burst.after.is_none() {
+                    (burst.after, place.round) = (again.after, round);
+                }
             }
             Some(self.changed(&burst, place))
         })

@@ -4,6 +4,7 @@ use super::{Again, Planned};
 use crate::demand::{Demand, Launch, Link, Progress, Wake, Way};
 use crate::rules::Rules;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Which thread begins after another, and when.
@@ -146,13 +147,40 @@ impl Leader {
             let turn = link.turn.max(1) as usize;
             return Some(Begins::Turn { turn, awake: link.awake });
         }
-        if round == 0 {
-            return Some(Begins::Number(burst));
-        }
         if let Some(uses) = self.in_a_life {
             return Some(Begins::Number(burst + round * uses));
         }
-        let uses = &self.again.as_ref()?.uses;
-        uses.contains(&burst).then(|| Begins::Number(burst + round * uses.len()))
+        let Some(again) = &self.again else {
+            return (round == 0).then_some(Begins::Number(burst));
+        };
+        Some(Begins::Number(again.number(burst, round)))
+    }
+}
+
+impl Again {
+    /// Which use it is that was the one of this number when it was recorded, in this round. One from
+    /// before the first of a round, or from after the last, is the last one before that: with any other,
+    /// two threads might wait for each other between two rounds.
+    fn number(&self, burst: usize, round: usize) -> usize {
+        let Range { start, end } = self.uses;
+        let (length, last) = (self.uses.len(), end.saturating_sub(1));
+        match round.checked_sub(1) {
+            Some(before) if burst < start => last + before * length,
+            _ => burst.min(last) + round * length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uses_are_counted_on_from_round_to_round_and_no_use_of_the_next_round_is_waited_for() {
+        let again = Again { uses: 10..30, away_ns: 0, after: None };
+        let numbers = |round| [4, 10, 29, 33].map(|burst| again.number(burst, round));
+        assert_eq!(numbers(0), [4, 10, 29, 29]);
+        assert_eq!(numbers(1), [29, 30, 49, 49]);
+        assert_eq!(numbers(2), [49, 50, 69, 69]);
     }
 }

@@ -114,6 +114,6 @@ fn who_waits_for_a_launched_thread_waits_for_that_of_the_same_round() {
     for thread in &mut demand.threads[1..] {
         thread.follows = Follows::Often;
     }
-    // In 26 times 15 ms, and in 2 ms between two rounds.
-    assert_eq!(begun(&predicted(&demand, stock())), 28);
+    // In 26 times 15 ms, also where a round ends.
+    assert_eq!(begun(&predicted(&demand, stock())), 27);
 }
