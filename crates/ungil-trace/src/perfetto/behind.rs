@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 use flate2::{Compress, Compression, FlushCompress, Status};
@@ -38,12 +38,17 @@ pub struct Behind {
 }
 
 impl Behind {
-    fn begin(mut file: Box<ChunkFile>) -> io::Result<Self> {
+    /// Gives the file back if there can be no thread. One blocks the signals that this thread does.
+    fn begin(thread: Builder, file: Box<ChunkFile>) -> Result<Self, Box<ChunkFile>> {
+        let (hand_over, handed_over) = channel::<Box<ChunkFile>>();
         let (chunks, to_write) = sync_channel::<Vec<u8>>(BEHIND);
-        // It blocks the signals that this thread does.
-        let thread = Builder::new()
-            .name("ungil-writer".to_owned())
-            .spawn(move || to_write.into_iter().try_for_each(|packets| file.put(&packets)))?;
+        let thread = thread.name("ungil-writer".to_owned()).spawn(move || {
+            let Ok(mut file) = handed_over.recv() else { return Ok(()) };
+            to_write.into_iter().try_for_each(|packets| file.put(&packets))
+        });
+        let Ok(thread) = thread else { return Err(file) };
+        // It fails only if the thread has ended.
+        hand_over.send(file).map_err(|unsent| unsent.0)?;
         Ok(Self { chunks: Some(chunks), thread: Some(thread) })
     }
 
@@ -83,7 +88,14 @@ impl Chunks {
     /// Takes the packets of a chunk. An error is that of an earlier chunk as a rule.
     pub fn put(&mut self, packets: &mut Vec<u8>) -> io::Result<()> {
         let mut behind = match mem::replace(self, Self::Failed) {
-            Self::Here(file) => Behind::begin(file)?,
+            Self::Here(file) => match Behind::begin(Builder::new(), file) {
+                Ok(behind) => behind,
+                Err(mut file) => {
+                    file.put(&mem::take(packets))?;
+                    *self = Self::Here(file);
+                    return Ok(());
+                }
+            },
             Self::Behind(behind) => behind,
             Self::Failed => return Err(failed_before()),
         };
@@ -197,6 +209,17 @@ mod tests {
         let reading = std::thread::spawn(move || reader.read_to_end(&mut all).map(|_| all));
         chunks.finish(&[]).unwrap();
         assert!(reading.join().unwrap().unwrap() == fs::read(&whole).unwrap());
+    }
+
+    #[test]
+    fn where_there_can_be_no_thread_the_file_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("whole");
+        let Chunks::Here(file) = Chunks::new(File::create(&path).unwrap(), 0) else { panic!() };
+        let no_room = Builder::new().stack_size(1 << 60);
+        let Err(mut file) = Behind::begin(no_room, file) else { panic!("there is no such memory") };
+        file.put(b"packets").unwrap();
+        assert!(fs::metadata(&path).unwrap().len() > 0);
     }
 
     #[test]
