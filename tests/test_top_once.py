@@ -178,7 +178,9 @@ def test_as_text_the_same_figures_are_a_table(ungil: Run, start: Start) -> None:
 
 def test_of_a_process_and_its_children_each_has_a_table(ungil: Run, start: Start) -> None:
     pid = running(start, "forked")
-    lines = ungil("top", str(pid), "--once", "--children").stdout.splitlines()
+    outcome = ungil("top", str(pid), "--once", "--children")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    lines = outcome.stdout.splitlines()
     for begin in ("process ", "thread "):
         assert sum(line.startswith(begin) for line in lines) == 2
 
