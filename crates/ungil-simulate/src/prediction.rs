@@ -111,7 +111,8 @@ impl Demand {
         for way in self.other_ways() {
             best = self.nearer(best, of(way, may_displace)?);
         }
-        if may_displace {
+        // Of two threads, none but the holder and the one that was forced out can have asked.
+        if may_displace && self.threads.len() > 2 {
             let way = best.way;
             best = self.nearer(best, of(way, false)?);
         }

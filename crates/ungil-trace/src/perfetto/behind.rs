@@ -193,12 +193,8 @@ mod tests {
         };
         let folder = tempfile::tempdir().unwrap();
         let whole = folder.path().join("whole");
-        let mut at_once = ChunkFile {
-            file: File::create(&whole).unwrap(),
-            written: 0,
-            deflate: Compress::new(DEFLATE_LEVEL, true),
-            deflated: Vec::new(),
-            chunk: Vec::new(),
+        let Chunks::Here(mut at_once) = Chunks::new(File::create(&whole).unwrap(), 0) else {
+            panic!("nothing was put")
         };
         for seed in 0..50 {
             let mut packets = noise(seed);
