@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from signal import SIGKILL, SIGSTOP
 
 # What `ungil trace` calls its second process, which stands in the group of the program.
 WITNESS = "signal-witness"
@@ -27,6 +31,15 @@ def wait_until_gone(pid: int) -> None:
         time.sleep(0.001)
 
 
+def wait_until_all_is_blocked(pid: int, thread: str) -> None:
+    """Until the process has a thread of this name, and each of its threads blocks all signals."""
+    everything = (1 << 64) - 1 - sum(1 << number - 1 for number in (SIGKILL, SIGSTOP))
+    threads: list[tuple[str, int]] = []
+    while thread not in dict(threads) or {blocked for _, blocked in threads} != {everything}:
+        threads = list(_threads(pid))
+        time.sleep(0.001)
+
+
 def children_of(pid: int) -> dict[str, int]:
     """The children of a process, by the name that the kernel knows."""
     task = Path(f"/proc/{pid}/task/{pid}/children")
@@ -43,6 +56,14 @@ def program_of(ungil: int) -> int:
 def _states(group: int) -> list[str]:
     stats = map(_stat, Path("/proc").glob("[0-9]*/stat"))
     return [stat[0] for stat in stats if stat and stat[2] == str(group)]
+
+
+def _threads(pid: int) -> Iterator[tuple[str, int]]:
+    """The name of each thread of a process, and which signals it blocks."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            (blocked,) = re.findall(r"SigBlk:\s*(\w+)", (task / "status").read_text())
+            yield (task / "comm").read_text().rstrip(), int(blocked, 16)
 
 
 def _stat(path: Path) -> list[str]:

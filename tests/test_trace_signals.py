@@ -16,6 +16,7 @@ from process_groups import (
     WITNESS,
     children_of,
     program_of,
+    wait_until_all_is_blocked,
     wait_until_gone,
     wait_until_nobody_is_left_of,
     wait_until_stopped,
@@ -70,6 +71,20 @@ def test_every_signal_sent_to_the_process_group_arrives_once(start: Start) -> No
         for number in NUMBERS:
             os.killpg(process.pid, number)
             assert line(process) == f"{number} {SI_USER} {os.getpid()} 0"
+
+
+@pytest.mark.parametrize("options", [("ungil-writer",), ("ungil-snapshots", "--last", "5s")])
+def test_no_thread_of_ungil_takes_a_signal_that_it_does_not_send_on(
+    start: Start, options: tuple[str, ...]
+) -> None:
+    """A thread starts with the mask of its starter, less the C library's own 32 and 33."""
+    last_to_start, *words = options
+    process = start(args=[*TRACE, *words, sys.executable, str(TAKEN)])
+    assert line(process).startswith("ready ")
+    wait_until_all_is_blocked(process.pid, last_to_start)
+    for number in [32, 33] * 50:
+        os.kill(process.pid, number)
+        assert line(process) == f"{number} {SI_USER} {process.pid} 0"
 
 
 def test_real_time_signals_come_with_their_value_their_sender_and_in_order(start: Start) -> None:

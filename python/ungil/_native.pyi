@@ -100,6 +100,7 @@ __all__ = [
     "ask_for_snapshot",
     "attach_policy",
     "before_fork",
+    "block_all_signals",
     "connect",
     "connect_unix",
     "detach_policy",
@@ -632,6 +633,12 @@ def remove_stale_pages() -> list[tuple[str, int]]:
     """Remove the control pages that killed processes of this user have left.
 
     Where each was, and how many bytes it took. Those of other PID namespaces are left alone.
+    """
+
+def block_all_signals() -> None:
+    """Keep every signal from the calling thread, also 32 and 33.
+
+    `signal.pthread_sigmask` leaves those two out, which the C library keeps for itself.
     """
 
 def die_by(number: int) -> None:

@@ -79,6 +79,12 @@ impl Child {
     }
 }
 
+/// Keeps every signal from the calling thread; see `_native.pyi`.
+#[pyfunction]
+pub fn block_all_signals() {
+    child::block_all();
+}
+
 /// Ends this process by a signal; see `_native.pyi`.
 #[pyfunction]
 pub fn die_by(number: i32) {

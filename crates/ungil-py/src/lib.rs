@@ -59,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use super::attaching::{attach_policy, detach_policy};
     #[pymodule_export]
-    use super::child::{Child, die_by};
+    use super::child::{Child, block_all_signals, die_by};
     #[pymodule_export]
     use super::exporting::{export_trace, trace_rows};
     #[pymodule_export]

@@ -3,6 +3,7 @@
 
 mod flock;
 mod clock;
+mod signals;
 pub mod wall_clock;
 mod dense;
 mod quantile;

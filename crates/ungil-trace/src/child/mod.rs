@@ -16,7 +16,6 @@
 //! holds because nothing is decided here by handlers or dispositions: every signal is blocked, and
 //! taken one by one.
 
-mod signals;
 mod spawn;
 mod witness;
 
@@ -27,10 +26,10 @@ use std::time::Duration;
 
 use libc::{c_int, pid_t, siginfo_t};
 
-pub use signals::{block_all, die_by};
+pub use crate::signals::{block_all, die_by};
 pub use spawn::Command;
 
-use signals::{Arrivals, Disposition, Mask};
+use crate::signals::{self, Arrivals, Disposition, Mask};
 use spawn::{Start, spawn};
 use witness::Witness;
 

@@ -13,7 +13,7 @@ use std::ptr;
 use libc::{c_int, pid_t};
 use ungil_control::signals::restore_signals;
 
-use super::signals::{self, Mask};
+use crate::signals::{self, Mask};
 
 /// A program to start.
 pub struct Command {

@@ -20,7 +20,7 @@ use std::{fs, ptr};
 
 use libc::{c_int, c_uint, pid_t, siginfo_t};
 
-use super::signals::{self, Mask, Origin};
+use crate::signals::{self, Mask, Origin};
 
 /// Its name and command line: without any word by which a person would look for ungil, or for the
 /// program, to send them a signal.

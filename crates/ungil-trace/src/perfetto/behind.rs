@@ -11,6 +11,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 
 use super::schema::{TRACE_PACKET, packet};
 use super::wire::Message;
+use crate::signals::block_all;
 
 /// Against level 1, a trace is 40 % smaller and takes 20 % more time to write; level 3 takes another
 /// 20 % and gains 7 % (`examples/write_speed.rs`).
@@ -38,11 +39,12 @@ pub struct Behind {
 }
 
 impl Behind {
-    /// Gives the file back if there can be no thread. One blocks the signals that this thread does.
+    /// Gives the file back if there can be no thread.
     fn begin(thread: Builder, file: Box<ChunkFile>) -> Result<Self, Box<ChunkFile>> {
         let (hand_over, handed_over) = channel::<Box<ChunkFile>>();
         let (chunks, to_write) = sync_channel::<Vec<u8>>(BEHIND);
         let thread = thread.name("ungil-writer".to_owned()).spawn(move || {
+            block_all();
             let Ok(mut file) = handed_over.recv() else { return Ok(()) };
             to_write.into_iter().try_for_each(|packets| file.put(&packets))
         });

@@ -74,7 +74,7 @@ impl Answering {
             let thread = Builder::new().name("ungil-asked".into());
             // Where there can be no thread, who asks sees the connection end.
             let _ = thread.spawn(move || {
-                crate::child::block_all();
+                crate::signals::block_all();
                 answer(&stream, &exchange)
             });
         }

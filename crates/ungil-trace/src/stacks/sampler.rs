@@ -211,7 +211,7 @@ struct Worker {
 
 impl Worker {
     fn run(mut self) {
-        crate::child::block_all();
+        crate::signals::block_all();
         while let Some(order) = self.orders.next() {
             let answer = match order {
                 Order::Sample(pid, wanted) => self.answer(pid, &wanted),

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ungil._native import Recorder, Snapshots
+from ungil._native import Recorder, Snapshots, block_all_signals
 from ungil.cli.streams import say
 from ungil.durations import parse_duration
 from ungil.errors import UsageError
@@ -139,6 +139,8 @@ def snapshots_told(recorder: Recorder, *, quiet: bool, on_signal: bool) -> Gener
 
 
 def _tell(snapshots: Snapshots, over: Event, said: Said, quiet: bool) -> None:
+    # What comes is for the thread that stands between the program and whoever started it.
+    block_all_signals()
     while True:
         text = snapshots.next(PAUSE_S)
         if text is not None:
