@@ -69,6 +69,9 @@ export interface GilSummary {
   held_s: number;
   waited_s: number;
   contended_s: number;
+  /** How long there were several threads, and for how long of that it was held. */
+  busy_s: number;
+  busy_held_s: number;
   switch_interval_ms: number | null;
   lanes: BlockRef & { rows: number };
   busy: Busy;

@@ -13,8 +13,7 @@ import { unitsOf, wholeOf, type ShownGil } from "./context";
 import { element, name, replace } from "./dom";
 import type { Store } from "./state";
 
-/** Of more findings than `MOST`, the first `FEW` are shown until the reader asks for all. */
-const MOST = 5;
+/** So many findings are shown until the reader asks for all: what to do then still has room. */
 const FEW = 3;
 const WORDS: Record<string, string> = {
   none: "ok",
@@ -37,6 +36,7 @@ export function title(summary: Summary): HTMLElement {
     process ? plural(process.threads, "thread") : null,
     count > 1 ? `1 of ${plural(count, "process")}` : null,
     begun(summary),
+    busy(summary),
   ].filter(Boolean);
   const { part } = summary.report;
   return element(
@@ -58,6 +58,14 @@ export function title(summary: Summary): HTMLElement {
           "incomplete, and the timeline shows lost holds as idle time",
       ),
   );
+}
+
+/** Findings and advice may leave no room for the bar on the first screen. */
+function busy(summary: Summary): string | null {
+  const [gil, another] = summary.gils.filter((it) => it.process === 0);
+  if (!gil || another || gil.busy_s <= 0) return null;
+  const held = share(gil.busy_held_s, gil.busy_s);
+  return `GIL held ${held}, contended ${share(gil.contended_s, gil.busy_s)} of the time`;
 }
 
 function begun(summary: Summary): string | null {
@@ -86,8 +94,8 @@ export class Findings {
       list.append(this.#item(told, pids, store));
     }
     const items = [...list.children] as HTMLElement[];
-    const isLong = items.length > MOST;
-    if (isLong) for (const item of items.slice(FEW)) item.hidden = true;
+    const isLong = items.length > FEW;
+    for (const item of items.slice(FEW)) item.hidden = true;
     const more = element("button", { type: "button", class: "more" });
     more.textContent = `Show ${plural(items.length - FEW, "more finding")}`;
     more.addEventListener("click", () => {

@@ -139,8 +139,7 @@ export class Page {
   #build(place: HTMLElement, summary: Summary): void {
     const { store } = this.#context;
     const gil = summary.gils[store.now.gil];
-    const seconds = (summary.end * summary.unit_ns) / 1e9;
-    if (gil) replace(this.#sections.busy, busyBar(gil.held_s, gil.contended_s, seconds));
+    if (gil) replace(this.#sections.busy, busyBar(gil.busy_held_s, gil.contended_s, gil.busy_s));
     const isEmpty = !summary.gils.length;
     place.append(
       element("header", {}, title(summary)),

@@ -179,6 +179,7 @@ impl<'a> Page<'a> {
         let rows = lanes.tid.len();
         let lanes = LanesBlock { block: self.blocks.add_json(&lanes)?.block, rows };
         let known = told.report;
+        let process = &report.processes[told.process];
         Ok(GilSummary {
             process: told.process,
             gil: told.place.1,
@@ -186,7 +187,9 @@ impl<'a> Page<'a> {
             held_s: known.map_or(0.0, |it| it.held_s),
             waited_s: known.map_or(0.0, waited_s),
             contended_s: known.map_or(0.0, |it| it.contended_s),
-            switch_interval_ms: report.processes[told.process].switch_interval_ms,
+            busy_s: process.duration_s - process.startup_s.unwrap_or(0.0),
+            busy_held_s: known.map_or(0.0, |it| it.held_s - it.startup_held_s),
+            switch_interval_ms: process.switch_interval_ms,
             lanes,
             busy: busy(gil, end),
             levels: self.levels(&gil.buckets, end),

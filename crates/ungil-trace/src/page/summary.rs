@@ -71,6 +71,8 @@ pub(super) struct Gil {
     pub(super) held_s: f64,
     pub(super) waited_s: f64,
     pub(super) contended_s: f64,
+    pub(super) busy_s: f64,
+    pub(super) busy_held_s: f64,
     pub(super) switch_interval_ms: Option<f64>,
     pub(super) lanes: LanesBlock,
     pub(super) busy: Busy,
