@@ -14,6 +14,10 @@ use crate::tracee::{Stop, Tracee};
 const STOPS: Duration = Duration::from_millis(500);
 /// How long a function may take. After that the thread is let go, and finishes by itself.
 const CALLS: Duration = Duration::from_secs(2);
+/// The same if the thread is in it for want of a processor: others take them, or a quota is spent.
+const LATE_CALLS: Duration = Duration::from_secs(20);
+/// Between two looks whether it still is.
+const LATE: Duration = Duration::from_millis(100);
 /// The direction flag, which is clear wherever a function begins.
 const DIRECTION: u64 = 0x400;
 const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
@@ -112,13 +116,12 @@ impl<'a> Borrowed<'a> {
 
     /// Lets it run until the function has returned.
     fn run(&mut self, frame: &Frame) -> io::Result<Call> {
-        let end = Instant::now() + CALLS;
+        let begin = Instant::now();
         let mut signal = 0;
         loop {
             self.tracee.go_on(signal)?;
             signal = 0;
-            let left = end.saturating_duration_since(Instant::now());
-            match self.tracee.wait(left)? {
+            match self.stop_in(begin)? {
                 None => return Ok(Call::Unfinished),
                 Some(Stop::Gone) => return Ok(Call::Gone),
                 Some(Stop::Asked) => {}
@@ -128,6 +131,15 @@ impl<'a> Borrowed<'a> {
                 Some(Stop::Signal(it)) => signal = it,
             }
         }
+    }
+
+    /// Its next stop in a call that began then.
+    fn stop_in(&mut self, begin: Instant) -> io::Result<Option<Stop>> {
+        let mut stop = self.tracee.wait(CALLS.saturating_sub(begin.elapsed()))?;
+        while stop.is_none() && self.tracee.is_runnable() && begin.elapsed() < LATE_CALLS {
+            stop = self.tracee.wait(LATE)?;
+        }
+        Ok(stop)
     }
 
     fn has_left(&self, frame: &Frame) -> io::Result<bool> {

@@ -3,6 +3,7 @@
 use crate::PtraceRequest;
 use libc::{c_int, c_long, c_void, iovec, pid_t, user_regs_struct};
 use std::cell::Cell;
+use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,14 @@ impl<'a> Tracee<'a> {
             }
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// Whether it runs, or would if it had a processor or its disk had answered.
+    pub fn is_runnable(&self) -> bool {
+        let stat = fs::read(format!("/proc/{}/stat", self.thread)).unwrap_or_default();
+        // Its name may have any character, also a parenthesis.
+        let state = stat.rsplitn(2, |&it| it == b')').next().and_then(|it| it.get(1));
+        matches!(state, Some(b'R' | b'D'))
     }
 
     /// Lets it go on, with a signal if it was about to get one, up to its next stop.
@@ -165,4 +174,42 @@ fn request(what: PtraceRequest, thread: pid_t, address: usize, data: usize) -> i
     let result: c_long =
         unsafe { libc::ptrace(what, thread, address as *mut c_void, data as *mut c_void) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+    use std::thread::yield_now;
+
+    /// A shell that runs this, and its end.
+    struct Shell(Child);
+
+    impl Shell {
+        fn running(words: &str) -> Self {
+            let mut command = Command::new("sh");
+            command.args(["-c", words]).stdin(Stdio::piped());
+            Self(command.spawn().unwrap())
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_runnable_and_one_that_waits_is_not() {
+        let (computing, waiting) =
+            (Shell::running("while :; do :; done"), Shell::running("read x"));
+        let longest = Cell::new(Duration::ZERO);
+        let computing = Tracee::seize(computing.0.id(), &longest).unwrap();
+        let waiting = Tracee::seize(waiting.0.id(), &longest).unwrap();
+        while waiting.is_runnable() {
+            yield_now();
+        }
+        assert!(computing.is_runnable());
+    }
 }

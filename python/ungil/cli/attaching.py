@@ -14,7 +14,7 @@ from ungil.errors import UsageError
 from ungil.formatting import duration, reason
 
 # Another ungil attaches in less than that, or has given up.
-PATIENCE_S = 12.0
+PATIENCE_S = 60.0
 PAUSE_S = 0.005
 
 

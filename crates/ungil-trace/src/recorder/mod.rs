@@ -73,15 +73,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 use times::Times;
 use ungil_control::files;
 use ungil_core::request::Request;
 use watch::Watch;
 use whole::Whole;
-
-/// A look comes with the next round, which is a matter of milliseconds.
-const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What to record, and where to.
 #[derive(Clone, Debug)]
@@ -223,7 +219,8 @@ impl Recorder {
         let (State::Running(worker), Some(asked)) = (&self.state, &self.asked) else { return None };
         let look = asked.ask();
         worker.thread().unpark();
-        look.recv_timeout(LOOK_PATIENCE).ok()
+        // It comes with the next round: in milliseconds, if the kernel runs that thread.
+        look.recv().ok()
     }
 
     /// The environment variables that make a program join; `preload` is the `LD_PRELOAD` in
