@@ -3,9 +3,13 @@
 use super::run_time::RunTime;
 use super::samples::Samples;
 use crate::record::ThreadId;
+use crate::report::NativeReport;
 
 /// How many are kept.
 const KEPT: usize = 100;
+/// Python code that was asked to let go runs on for less, of which counts of the kernel may be off by
+/// a tick of 10 ms.
+const LETS_GO_IN_NS: u64 = 15_000_000;
 
 /// A hold at least as long as the blame time.
 #[derive(Clone, Debug)]
@@ -27,6 +31,18 @@ impl LongHold {
     /// What makes a hold worth keeping: that it hurt somebody, then its length.
     pub(super) const fn rank(&self) -> (bool, u64) {
         (self.waiters_max > 0, self.end_ns - self.start_ns)
+    }
+
+    /// The native function that kept the GIL, as the samples show it; `run_time` is without the stops
+    /// that they took. A step of the interpreter keeps it for no time. If the kernel left the thread in
+    /// one for long, that is chance.
+    pub(super) fn native(&self, run_time: RunTime) -> Option<NativeReport> {
+        let length_ns = self.end_ns - self.start_ns;
+        let was_left = run_time.not_run_ns.is_some_and(|ns| ns.saturating_mul(2) > length_ns);
+        let unasked_ns = length_ns.saturating_sub(self.unanswered_ns.unwrap_or(0));
+        let ran_on_ns = run_time.cpu_ns.unwrap_or(0).saturating_sub(unasked_ns);
+        let is_chance = was_left && ran_on_ns < LETS_GO_IN_NS;
+        self.samples.native().filter(|it| !(is_chance && it.is_a_step()))
     }
 }
 

@@ -411,9 +411,6 @@ impl View<'_> {
                 // It may have been stopped for less than is known to be the most.
                 let awake_ns = cpu_ns.unwrap_or(0).saturating_add(not_run_ns.unwrap_or(0));
                 let rest_ns = length_ns.saturating_sub(awake_ns);
-                // Where the kernel leaves a thread for long is chance.
-                let was_left = not_run_ns.is_some_and(|ns| ns.saturating_mul(2) > length_ns);
-                let native = hold.samples.native().filter(|it| !(was_left && it.is_a_step()));
                 LongHoldReport {
                     tid,
                     name,
@@ -432,7 +429,7 @@ impl View<'_> {
                     samples: hold.samples.count(),
                     stack_samples: stack.map_or(0, |stack| stack.count),
                     native_looks: hold.samples.native_looks(),
-                    native,
+                    native: hold.native(run_time),
                     stack_missing: hold.samples.why_none(contended),
                 }
             })

@@ -192,6 +192,24 @@ fn a_cpu_limit_that_stopped_the_process_is_the_reason() {
     assert!(finding.advice.as_ref().unwrap().starts_with("give the program a processor"));
 }
 
+/// The native function of holds of 100 ms that ran so long.
+fn step_seen_in(cpu: u64) -> Option<String> {
+    let seen = |scenario: &mut Scenario, at| {
+        scenario.native_stack(at + 20 * MS, 0, "make", &[("make_new_set", "/usr/bin/python3")]);
+    };
+    let report = long_turns(cpu, false, seen).end(2_000 * MS);
+    gil(&report).long_holds[0].native.clone()?.function
+}
+
+#[test]
+fn a_step_of_the_interpreter_is_native_code_only_if_the_thread_ran_in_it_for_long() {
+    let step = Some("make_new_set".to_owned());
+    assert_eq!(step_seen_in(99 * MS), step);
+    assert_eq!(step_seen_in(8 * MS), None);
+    // It was asked to let go after 6 ms, and ran for 24 ms afterwards.
+    assert_eq!(step_seen_in(30 * MS), step);
+}
+
 #[test]
 fn a_stack_from_a_hold_that_was_not_run_is_no_native_code() {
     let mut scenario = Scenario::new(2);
