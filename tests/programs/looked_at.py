@@ -6,7 +6,7 @@ computing two threads compute in pure Python, one sleeps
 crowd     six threads with the names of a pool compute in pure Python
 idle      one thread sleeps, the main thread reads
 single    the only thread computes
-forked    a child computes in two threads, and so does its parent
+forked    a child computes in two threads, and so does its parent, on one processor
 """
 
 import ctypes
@@ -65,6 +65,9 @@ if kind == "single":
     compute()
 start(sleep, "sleeper")
 if kind == "forked":
+    # Both on one processor: the kernel may leave next to nothing of two to other sessions.
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
     child = os.fork()
     start(compute, "first")
     start(compute, "second")
