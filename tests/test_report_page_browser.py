@@ -101,6 +101,7 @@ def test_the_first_screen_has_the_cause_the_advice_and_how_busy_the_gil_was(
     # In words, because the bar is below more than two findings.
     contended = share(gil["contended_s"], busy_s)
     assert f"GIL held {held}, contended {contended} of the time" in title.inner_text()
+    shown.measured()
     facts = shown.page.locator(".busy .facts")
     assert facts.get_by_text(held, exact=True).count() > 0
     for wanted in (finding, advice, title):
