@@ -94,6 +94,15 @@ impl fmt::Display for Process {
     }
 }
 
+/// What a process or a thread, whose folder this is, does now, in the letter that `/proc` has for it:
+/// `R` if it is runnable. `None` if it is gone.
+pub fn state(folder: &Path) -> Option<u8> {
+    let stat = fs::read(folder.join("stat")).ok()?;
+    // Its name may have any character, also a parenthesis.
+    let name_ends = stat.iter().rposition(|&it| it == b')')?;
+    stat.get(name_ends + 2).copied()
+}
+
 /// A number in the `status` of a process or a thread, whose folder this is.
 pub fn number(folder: &Path, name: &str) -> Option<u64> {
     let status = fs::read_to_string(folder.join("status")).ok()?;

@@ -3,9 +3,11 @@
 use crate::PtraceRequest;
 use libc::{c_int, c_long, c_void, iovec, pid_t, user_regs_struct};
 use std::cell::Cell;
-use std::fs;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use crate::process::state;
 
 /// The extended state of the processor, as `<elf.h>` calls it.
 const NT_X86_XSTATE: usize = 0x202;
@@ -83,10 +85,7 @@ impl<'a> Tracee<'a> {
 
     /// Whether it runs, or would if it had a processor or its disk had answered.
     pub fn is_runnable(&self) -> bool {
-        let stat = fs::read(format!("/proc/{}/stat", self.thread)).unwrap_or_default();
-        // Its name may have any character, also a parenthesis.
-        let state = stat.rsplitn(2, |&it| it == b')').next().and_then(|it| it.get(1));
-        matches!(state, Some(b'R' | b'D'))
+        matches!(state(&Path::new("/proc").join(self.thread.to_string())), Some(b'R' | b'D'))
     }
 
     /// Lets it go on, with a signal if it was about to get one, up to its next stop.

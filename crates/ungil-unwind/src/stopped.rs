@@ -7,7 +7,6 @@
 //! A few of those that wait (epoll_wait(2), see signal(7)) end with `EINTR` instead. So the stop is
 //! asked for only after a look that showed the thread outside of system calls.
 
-use std::fs;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use libc::{c_long, c_void, iovec, pid_t, siginfo_t, user_regs_struct};
 use ungil_attach::PtraceRequest;
 use ungil_attach::memory::Memory;
-use ungil_attach::process::Process;
+use ungil_attach::process::{Process, state};
 
 use crate::refusal::Refusal;
 use crate::registers::Registers;
@@ -168,10 +167,8 @@ impl Stop {
     }
 
     fn has_ended(&self) -> bool {
-        let file = self.process.folder().join("task").join(self.tid.to_string()).join("stat");
-        let Ok(stat) = fs::read_to_string(file) else { return true };
-        let state = stat.rsplit(") ").next().and_then(|it| it.chars().next());
-        matches!(state, None | Some('Z' | 'X'))
+        let folder = self.process.folder().join("task").join(self.tid.to_string());
+        matches!(state(&folder), None | Some(b'Z' | b'X'))
     }
 
     fn ask(&self, what: PtraceRequest, address: usize, data: usize) -> Result<(), Refusal> {
