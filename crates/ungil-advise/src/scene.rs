@@ -121,13 +121,12 @@ impl<'a> Scene<'a> {
 
     /// How long shares are of: from the start of the second thread on, or the finding's window.
     pub fn busy_s(&self) -> f64 {
-        let busy_s = self.process.duration_s - self.process.startup_s.unwrap_or(0.0);
-        busy_s.max(1e-9)
+        self.process.busy_s().max(1e-9)
     }
 
     /// The part (of 1) of that time for which threads had the GIL.
     pub fn held_share(&self) -> f64 {
-        (self.gil.held_s - self.gil.startup_held_s) / self.busy_s()
+        self.gil.busy_held_s() / self.busy_s()
     }
 
     /// After how long a thread that waits asks the holder to let go.

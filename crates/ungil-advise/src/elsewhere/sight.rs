@@ -86,7 +86,7 @@ impl<'a> Sight<'a> {
 
     /// How long it ran with several threads.
     pub fn busy_s(&self) -> f64 {
-        (self.process.duration_s - self.process.startup_s.unwrap_or(0.0)).max(1e-9)
+        self.process.busy_s().max(1e-9)
     }
 
     /// How long a thread was seen.
@@ -138,8 +138,7 @@ impl<'a> Sight<'a> {
 
     /// The part (of 1) of the time for which threads had it.
     fn held_share(&self) -> f64 {
-        let held_s = self.gil.held_s - self.gil.startup_held_s;
-        (held_s / self.busy_s()).min(1.0)
+        (self.gil.busy_held_s() / self.busy_s()).min(1.0)
     }
 
     /// Whether threads that wait for a lock would wait for the GIL without it.

@@ -38,6 +38,15 @@ pub struct GilReport {
     pub long_holds_count: u64,
 }
 
+impl GilReport {
+    /// Time in which a thread held it once there were several threads.
+    #[must_use]
+    pub fn busy_held_s(&self) -> f64 {
+        // Two sums of the same holds may differ by the last bit of one of them.
+        (self.held_s - self.startup_held_s).max(0.0)
+    }
+}
+
 /// A party to a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {

@@ -59,6 +59,14 @@ pub struct ProcessReport {
     pub startup_s: Option<f64>,
 }
 
+impl ProcessReport {
+    /// How long there were several threads; without a second one, all of its time.
+    #[must_use]
+    pub fn busy_s(&self) -> f64 {
+        self.duration_s - self.startup_s.unwrap_or(0.0)
+    }
+}
+
 /// The processors that a process may use, as it was when the process was first seen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Processors {

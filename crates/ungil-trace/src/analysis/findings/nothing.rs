@@ -31,11 +31,13 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let gils =
         recorded(processes).flat_map(|process| process.gils.iter().map(move |gil| (process, gil)));
     let is_waited_for = |(process, gil): &(&ProcessReport, &GilReport)| {
-        let busy_s = process.duration_s - process.startup_s.unwrap_or(0.0);
+        let busy_s = process.busy_s();
         gil.contended_s > LIMIT_SHARE * busy_s && is_relevant(process, gil.contended_s)
     };
     let gils: Vec<_> = gils.collect();
-    let by_held = |a: &&(_, &GilReport), b: &&(_, &GilReport)| held_s(a.1).total_cmp(&held_s(b.1));
+    let by_held = |a: &&(_, &GilReport), b: &&(_, &GilReport)| {
+        a.1.busy_held_s().total_cmp(&b.1.busy_held_s())
+    };
     let first = gils.first().map(|(process, _)| *process);
     let of_first = |it: &&(&ProcessReport, _)| first.is_some_and(|first| std::ptr::eq(first, it.0));
     let waited_for = gils.iter().filter(|it| is_waited_for(it)).max_by(by_held);
@@ -43,10 +45,9 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     let Some(&(process, gil)) = chosen else {
         return without_gil(processes).unwrap_or_else(|| not_recorded(processes, notes));
     };
-    let startup_s = process.startup_s.unwrap_or(0.0);
-    let busy_s = process.duration_s - startup_s;
+    let busy_s = process.busy_s();
     let share = |part_s: f64| if busy_s > 0.0 { (part_s / busy_s).min(1.0) } else { 0.0 };
-    let held_share = share(held_s(gil));
+    let held_share = share(gil.busy_held_s());
     let contended_share = share(gil.contended_s);
     let waited_max_s = gil.threads.iter().map(|thread| thread.waited_s).fold(0.0, f64::max);
     let wanting = gil.wanting_busy_mean;
@@ -94,12 +95,6 @@ pub(in crate::analysis) fn find(processes: &[ProcessReport], notes: &[String]) -
     }
 }
 
-/// How long it was held once there were several threads.
-fn held_s(gil: &GilReport) -> f64 {
-    // Two sums of the same holds may differ by the last bit of one of them.
-    (gil.held_s - gil.startup_held_s).max(0.0)
-}
-
 /// That a GIL is the limit, whatever else is wrong with it.
 pub(in crate::analysis) struct Limit {
     pub finding: Finding,
@@ -133,7 +128,7 @@ pub(in crate::analysis) fn limit_besides(
         }
     }
     let waits_s: f64 = gil.threads.iter().map(|thread| thread.waited_s).sum();
-    let busy_s = process.duration_s - process.startup_s.unwrap_or(0.0);
+    let busy_s = process.busy_s();
     let is_besides = contended_share * busy_s - not_run_s > LIMIT_SHARE * busy_s;
     if !is_besides || has_others && explained_s >= EXPLAINED * waits_s {
         return None;

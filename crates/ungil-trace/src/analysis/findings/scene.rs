@@ -34,7 +34,7 @@ impl<'a> Scene<'a> {
 
     /// How long the process lived after its start-up, the time that shares are of.
     pub(super) fn busy_s(self) -> f64 {
-        busy_s(self.process)
+        self.process.busy_s()
     }
 
     /// How long threads waited for the GIL, summed over all of them.
@@ -110,11 +110,7 @@ pub(super) fn is_relevant(process: &ProcessReport, waited_s: f64) -> bool {
     // As long as there is one thread nobody can wait, so that time is left out, but never so
     // much that a few threads at the end of a long run would be judged by a moment.
     let least_s = process.duration_s.min(WINDOW_S);
-    waited_s >= RELEVANT_S && waited_s > RELEVANT_SHARE * busy_s(process).max(least_s)
-}
-
-fn busy_s(process: &ProcessReport) -> f64 {
-    process.duration_s - process.startup_s.unwrap_or(0.0)
+    waited_s >= RELEVANT_S && waited_s > RELEVANT_SHARE * process.busy_s().max(least_s)
 }
 
 /// The processes whose GIL is worth a word: a free-threaded build whose GIL is off has one while
