@@ -9,9 +9,9 @@
 use crate::lengths::scaled;
 
 /// For so long at most those that come after another thread are slow.
-const MOST_NS: u64 = 600_000;
+const MOST_NS: u64 = 700_000;
 /// After a hold of this length they are for half as long.
-const HALF_AFTER_NS: u64 = 700_000;
+const HALF_AFTER_NS: u64 = 3_000_000;
 /// So many times as slow.
 const TIMES: f64 = 12.0;
 
@@ -83,10 +83,10 @@ mod tests {
         let mut coldness = Coldness::default();
         coldness.held(0, 5 * US);
         assert!(coldness.left_ns < 5 * US);
-        coldness.held(1, 700 * US);
-        assert_eq!((coldness.by, coldness.left_ns), (Some(1), 300 * US));
+        coldness.held(1, 3_000 * US);
+        assert_eq!((coldness.by, coldness.left_ns), (Some(1), 350 * US));
         coldness.held(2, 5 * US);
-        assert_eq!((coldness.by, coldness.left_ns), (Some(1), 300 * US));
+        assert_eq!((coldness.by, coldness.left_ns), (Some(1), 350 * US));
     }
 
     proptest! {

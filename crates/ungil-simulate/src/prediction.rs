@@ -37,6 +37,9 @@ pub struct Prediction {
 const LONGEST: u64 = 1_000;
 /// Counts below this are equal.
 const EQUAL_COUNT: f64 = 10.0;
+/// That threads do a piece for each delivery is believed unless the simulation misses the recording by
+/// so many times as much then.
+const BELIEVED: f64 = 1.25;
 /// How much faster and slower threads may wake up than recorded.
 const OTHER_WAKE_UPS: [f64; 2] = [0.5, 2.0];
 
@@ -107,8 +110,15 @@ impl Demand {
             Ok(Reproduced { figures, way, displaces })
         };
         let may_displace = self.may_displace();
-        let mut best = of(Way::Usual, may_displace)?;
-        for way in self.other_ways() {
+        let by_deliveries = self.threads.iter().any(|thread| thread.deliveries.is_some());
+        let mut best = of(Way { by_deliveries, ..Way::default() }, may_displace)?;
+        if by_deliveries {
+            let other = of(Way::default(), may_displace)?;
+            if self.missed_by(&other) * BELIEVED < self.missed_by(&best) {
+                best = other;
+            }
+        }
+        for way in self.other_ways(best.way) {
             best = self.nearer(best, of(way, may_displace)?);
         }
         // Of two threads, none but the holder and the one that was forced out can have asked.
@@ -131,11 +141,12 @@ impl Demand {
         if self.missed_by(&other) < self.missed_by(&one) { other } else { one }
     }
 
-    /// How it can be understood other than usually.
-    fn other_ways(&self) -> impl Iterator<Item = Way> {
+    /// How it can be understood other than in this way.
+    fn other_ways(&self, way: Way) -> impl Iterator<Item = Way> {
         let for_long = self.threads.iter().any(|it| it.follows == Follows::ForLong);
-        let for_long = for_long.then_some(Way::ForLong);
-        for_long.into_iter().chain((!self.pools.is_empty()).then_some(Way::InPools))
+        let for_long = for_long.then_some(Way { for_long, ..way });
+        let in_pools = !self.pools.is_empty();
+        for_long.into_iter().chain(in_pools.then_some(Way { in_pools, ..way }))
     }
 
     /// The product of the factors by which the mean and the median of all waits are off, and how often

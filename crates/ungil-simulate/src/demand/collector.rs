@@ -1,5 +1,6 @@
 //! From records to demands, one record at a time.
 
+use super::deliveries;
 use super::gil::Gil;
 use super::launches;
 use super::links::{Follows, Link};
@@ -30,6 +31,8 @@ use ungil_trace::record::{Process, ProcessId, ProcessTotals, ThreadId, ThreadTot
 const WAKE_UP_NS: u32 = 30_000;
 /// How soon bytecode lets go of the GIL, where the trace does not tell.
 const ANSWER_NS: u64 = 10_000;
+/// Threads that were asked for the GIL less often than once in so many long uses tell nothing about it.
+const SELDOM: usize = 20;
 /// So many delays are needed for a distribution of them.
 pub(super) const ENOUGH: usize = 10;
 
@@ -197,6 +200,12 @@ impl Collector {
         begins.sort_unstable();
         let in_company_ns = begins.get(1).copied().unwrap_or(began_ns);
         let middle = middle(&(in_company_ns..ended_ns));
+        if are_seldom_asked(&settled) {
+            // What happened then was unusual: a long call, or a processor that was taken.
+            for settled in &mut settled {
+                (settled.answers, settled.switches) = (Seen::default(), HashMap::new());
+            }
+        }
         let all_answers = Seen::merged(settled.iter().map(|settled| &settled.answers));
         let all_answers = Arc::new(or_usual(&all_answers, ANSWER_NS));
         let woken_after_ns = races::Seen::median_ns(settled.iter().map(|settled| &settled.races));
@@ -250,6 +259,7 @@ impl Collector {
         launches::find(&mut threads, &times);
         supply::find(&mut threads, &times);
         wakes::find(&mut threads, &times, &slept);
+        deliveries::find(&mut threads, &times);
         let pools = pools::find(&threads, &times, &middle);
         successors::find(&mut threads, &gone_at_ns, &times, &middle);
         // What of the time until a request is not the switch interval is the timer's lateness.
@@ -343,6 +353,7 @@ fn thread(
         is_launched: false,
         begun_by: None,
         wakes: [].into(),
+        deliveries: None,
         lives_on: None,
         steady,
         follows,
@@ -351,6 +362,13 @@ fn thread(
         races: Races::always(WAKE_UP_NS).into(),
         switches: Switches::always(Arc::new(Delays::fixed(WAKE_UP_NS.into()))),
     }
+}
+
+/// Whether threads hardly ever had the GIL for so long that another asked for it.
+fn are_seldom_asked(settled: &[Settled]) -> bool {
+    let answers: usize = settled.iter().map(|settled| settled.answers.count()).sum();
+    let computed: usize = settled.iter().map(|settled| settled.computed).sum();
+    answers * SELDOM <= computed
 }
 
 /// The distribution of what was seen, if that is enough for one.

@@ -7,6 +7,7 @@ mod races;
 mod successors;
 mod supply;
 mod wakes;
+mod deliveries;
 mod seat;
 mod starters;
 mod launches;
@@ -15,6 +16,7 @@ mod gil;
 mod collector;
 
 pub use collector::Collector;
+pub(crate) use deliveries::{Deliveries, Delivery, Stop};
 pub(crate) use launches::Launch;
 pub(crate) use links::{Follows, Link, OWN_NS};
 pub(crate) use pools::Pool;
@@ -75,15 +77,16 @@ pub(crate) struct Reproduced {
     pub(crate) displaces: bool,
 }
 
-/// A trace does not tell for certain for what threads wait: how it is understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Threads wait for others if most of their times away say so.
-    Usual,
-    /// They also do if the long ones say so.
-    ForLong,
+/// A trace does not tell for certain for what threads wait: how it is understood. Usually a thread
+/// waits for others if most of its times away say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// It also does if the long ones say so.
+    pub(crate) for_long: bool,
     /// Threads of a pool do what clients ask for.
-    InPools,
+    pub(crate) in_pools: bool,
+    /// Threads do a piece for each delivery.
+    pub(crate) by_deliveries: bool,
 }
 
 /// What one thread wanted.
@@ -112,6 +115,8 @@ pub struct Thread {
     pub(crate) begun_by: Option<Wake>,
     /// After which uses it slept for a lock of the program until another thread ended that.
     pub(crate) wakes: Arc<[Wake]>,
+    /// What others bring to it, if it mostly sleeps for that.
+    pub(crate) deliveries: Option<Arc<Deliveries>>,
     /// What it lives on, if others bring that.
     pub(crate) lives_on: Option<Consumer>,
     /// What it did, in its order.
@@ -174,7 +179,7 @@ impl Thread {
         match self.follows {
             Follows::Nobody => false,
             Follows::Often => true,
-            Follows::ForLong => way == Way::ForLong,
+            Follows::ForLong => way.for_long,
         }
     }
 
@@ -207,7 +212,7 @@ impl Thread {
 impl Demand {
     /// The pools that do what clients ask for, if the trace is understood in that way.
     pub(crate) fn pools_in(&self, way: Way) -> &[Arc<Pool>] {
-        if way == Way::InPools { &self.pools } else { &[] }
+        if way.in_pools { &self.pools } else { &[] }
     }
 
     /// What the trace with these records tells, one for each GIL that was used; the one for which

@@ -71,13 +71,21 @@ pub(crate) struct Ends {
     all: Vec<(u32, End)>,
 }
 
+/// Races of one thread, by the place in the demand of the thread that let go, if there are enough of
+/// them.
+type Against = HashMap<usize, Ends>;
+
 /// The races of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Races {
-    /// By the place in the demand of the thread that let go, if there are enough of them.
-    by: HashMap<usize, Ends>,
-    /// Against all of them.
+    /// As they would have ended after a longer sleep than a nap.
+    by: Against,
+    /// Against all threads.
     others: Arc<Ends>,
+    /// As those ended that came after a nap: who has slept for a moment is seldom too late.
+    after_naps: Against,
+    /// Against all threads, if there are enough of them.
+    others_after_naps: Option<Ends>,
 }
 
 impl Race {
@@ -131,6 +139,11 @@ impl Known {
         (self.away_ns, end)
     }
 
+    /// The same of a race after a nap, as it was.
+    fn after_nap(self) -> Option<(u32, End)> {
+        self.after_nap.then_some((self.away_ns, self.end))
+    }
+
     /// How long the woken thread took, if it has got the GIL and nobody was back before.
     fn took_ns(self) -> Option<u32> {
         match self.end {
@@ -154,12 +167,20 @@ impl Seen {
         self.known().map(move |known| known.after_sleep(naps))
     }
 
-    /// Those against each thread, by its place, where they are enough.
-    fn by(&self, place_of: &HashMap<usize, usize>, naps: Naps) -> HashMap<usize, Ends> {
+    fn ends_after_naps(&self) -> impl Iterator<Item = (u32, End)> + '_ {
+        self.known().filter_map(Known::after_nap)
+    }
+
+    /// Those against each thread, by its place, of which that says how they ended.
+    fn against(
+        &self,
+        place_of: &HashMap<usize, usize>,
+        ended: impl Fn(Known) -> Option<(u32, End)>,
+    ) -> Against {
         let mut by: HashMap<usize, Vec<(u32, End)>> = HashMap::new();
         for (against, known) in self.0.kept() {
-            if let Some(place) = place_of.get(against) {
-                by.entry(*place).or_default().push(known.after_sleep(naps));
+            if let Some((place, end)) = place_of.get(against).copied().zip(ended(*known)) {
+                by.entry(place).or_default().push(end);
             }
         }
         by.into_iter()
@@ -252,13 +273,22 @@ fn alike_ns(away_ns: u64) -> u32 {
 impl Races {
     /// Woken threads always have the GIL after so long.
     pub(crate) fn always(woken_ns: u32) -> Self {
-        Self { by: HashMap::new(), others: Ends::always(woken_ns).into() }
+        Self::all_end(Ends::always(woken_ns))
     }
 
     /// Woken threads are always too late.
     #[cfg(test)]
     pub(crate) fn too_late() -> Self {
-        Self { by: HashMap::new(), others: Ends { all: vec![(FOR_LONG_NS, End::TooLate)] }.into() }
+        Self::all_end(Ends { all: vec![(FOR_LONG_NS, End::TooLate)] })
+    }
+
+    fn all_end(so: Ends) -> Self {
+        Self {
+            by: Against::new(),
+            others: so.into(),
+            after_naps: Against::new(),
+            others_after_naps: None,
+        }
     }
 
     /// Those of each thread, where they are enough, or those of all: `seen` are theirs.
@@ -272,16 +302,40 @@ impl Races {
         let every = Arc::new(every.unwrap_or_else(|| Ends::always(usual_ns)));
         let of = |seen: Seen| {
             let others = Ends::of(seen.ends(naps), ENOUGH);
-            let others = others.map_or_else(|| every.clone(), Arc::new);
-            Self { by: seen.by(place_of, naps), others }
+            Self {
+                by: seen.against(place_of, |known| Some(known.after_sleep(naps))),
+                others: others.map_or_else(|| every.clone(), Arc::new),
+                after_naps: seen.against(place_of, Known::after_nap),
+                others_after_naps: Ends::of(seen.ends_after_naps(), ENOUGH),
+            }
         };
         seen.into_iter().map(of).collect()
     }
 
     /// How a race ends against the thread at that place, which is away for so long, for one that has
-    /// slept for longer than a nap.
-    pub(crate) fn draw(&self, against: usize, away_ns: u64, random: &mut Rng) -> End {
-        self.by.get(&against).unwrap_or(&self.others).draw(away_ns, random)
+    /// slept for so long. Where too few are known that came after naps, `naps` make it sooner.
+    pub(crate) fn draw(
+        &self,
+        against: usize,
+        away_ns: u64,
+        slept_ns: u64,
+        naps: Naps,
+        random: &mut Rng,
+    ) -> End {
+        let against_it = self.by.get(&against);
+        // Against whom says more than after how long.
+        let others_after_naps = self.others_after_naps.as_ref().filter(|_| against_it.is_none());
+        let after_naps = self.after_naps.get(&against).or(others_after_naps);
+        if let Some(ends) = after_naps.filter(|_| is_nap(slept_ns)) {
+            return ends.draw(away_ns, random);
+        }
+        match against_it.unwrap_or(&self.others).draw(away_ns, random) {
+            End::Woken(ns) => {
+                let ns = naps.woken_ns(ns.into(), slept_ns);
+                End::Woken(u32::try_from(ns).unwrap_or(u32::MAX))
+            }
+            end => end,
+        }
     }
 }
 
@@ -291,6 +345,8 @@ mod tests {
 
     const US: u32 = 1_000;
     const MS: u64 = 1_000_000;
+    /// Longer than a nap.
+    const SLEPT_NS: u64 = 5 * MS;
     const PLACES: [(usize, usize); 2] = [(3, 0), (5, 1)];
 
     /// Of a thread that is too late for short times away of one thread, and never for another.
@@ -310,7 +366,8 @@ mod tests {
 
     fn drawn(races: &Races, against: usize, away_ns: u64) -> Vec<End> {
         let mut random = Rng::with_seed(1);
-        let mut all: Vec<_> = (0..50).map(|_| races.draw(against, away_ns, &mut random)).collect();
+        let mut draw = |_| races.draw(against, away_ns, SLEPT_NS, Naps::NO_MATTER, &mut random);
+        let mut all: Vec<_> = (0..50).map(&mut draw).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -344,7 +401,7 @@ mod tests {
         ends.iter().cycle().take(300).for_each(|end| seen.add(3, known(FOR_LONG_NS, *end)));
         let races = Races::of_each(vec![seen], &PLACES.into(), Naps::NO_MATTER, US).remove(0);
         let mut random = Rng::with_seed(1);
-        let late = (0..300).filter(|_| races.draw(0, u64::MAX, &mut random) == ends[1]).count();
+        let late = (0..300).filter(|_| races.draw(0, u64::MAX, SLEPT_NS, Naps::NO_MATTER, &mut random) == ends[1]).count();
         assert!((180..220).contains(&late), "{late}");
         assert_eq!(drawn(&races, 0, u64::MAX), ends[..2]);
     }

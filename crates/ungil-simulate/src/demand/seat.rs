@@ -73,6 +73,8 @@ pub(super) struct Settled {
     pub(super) burst_of: Vec<u32>,
     /// How long it took to let go after it was asked, native code aside.
     pub(super) answers: Seen,
+    /// How often it had the GIL for so long that others may ask for it.
+    pub(super) computed: usize,
     pub(super) races: races::Seen,
     /// How long it took to go on after another had the GIL that it was forced to let go of, by
     /// that one.
@@ -341,12 +343,14 @@ impl Seat {
             began_at_ns: Vec::new(),
             burst_of: Vec::new(),
             answers: Seen::default(),
+            computed: 0,
             races: std::mem::take(&mut self.races),
             switches: HashMap::new(),
         };
         let mut goes_on = false;
         for Piece { burst, wanted_ns, began_ns, asked, taker } in std::mem::take(&mut self.pieces) {
             let own_ns = burst.held_ns;
+            settled.computed += usize::from(own_ns > AT_ONCE_NS);
             if let Some(last) = settled.bursts.last_mut().filter(|_| goes_on) {
                 last.held_ns = last.held_ns.saturating_add(burst.held_ns);
                 last.not_run_ns = last.not_run_ns.saturating_add(burst.not_run_ns);

@@ -17,6 +17,7 @@ mod following;
 mod arrivals;
 mod launched;
 mod progress;
+mod deliveries;
 mod tally;
 mod stock;
 mod supplies;
@@ -117,7 +118,7 @@ fn run(
 fn thread_body(world: &Rc<World>, number: usize, thread: &Planned, stack: DefaultStack) -> Body {
     let (world, thread) = (world.clone(), thread.clone());
     let body = move |yielder: &Yielder<(), ()>, ()| {
-        Here::new(&world, number, yielder, thread.level).live(&thread);
+        Here::new(&world, number, yielder, &thread).live();
     };
     Coroutine::with_stack(stack, body)
 }

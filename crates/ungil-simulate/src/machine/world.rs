@@ -3,6 +3,7 @@
 use super::Setting;
 use super::arrivals::Arrivals;
 use super::behind::Behind;
+use super::deliveries::Deliveries;
 use super::events::Events;
 use super::following::Following;
 use super::launched::Launched;
@@ -86,6 +87,7 @@ pub(super) struct World {
     pub(super) arrivals: RefCell<Arrivals>,
     pub(super) launched: RefCell<Launched>,
     progresses: RefCell<Progresses>,
+    pub(super) deliveries: RefCell<Deliveries>,
     pub(super) supplies: RefCell<Supplies>,
     pub(super) pools: RefCell<Pools>,
     successors: Vec<Option<Next>>,
@@ -163,6 +165,7 @@ impl World {
             arrivals: RefCell::new(Arrivals::new(threads.len())),
             launched: RefCell::new(Launched::new(threads.len())),
             progresses: RefCell::new(progresses),
+            deliveries: RefCell::new(Deliveries::new(threads)),
             supplies: RefCell::new(Supplies::new(threads)),
             pools: RefCell::new(pools),
             successors: threads.iter().map(|thread| thread.successor).collect(),
@@ -304,16 +307,15 @@ impl World {
     /// Thread `number`, which sleeps, is woken by one that has let go of the GIL, and may be back
     /// before it.
     pub(super) fn wake_asleep(&self, number: usize, by: usize) {
-        let (end, away_ns, slept_ns) = {
+        let (end, away_ns) = {
             let tasks = self.tasks.borrow();
             let Task { away_ns, source, .. } = tasks[by];
-            let end = tasks[number].races.draw(source, away_ns, &mut self.random.borrow_mut());
             let slept_ns = self.now_ns.get().saturating_sub(tasks[number].sleeps_since_ns);
-            (end, away_ns, slept_ns)
+            let random = &mut self.random.borrow_mut();
+            (tasks[number].races.draw(source, away_ns, slept_ns, self.naps, random), away_ns)
         };
         match end {
-            End::Woken(ns) => self.goes_on_in(number, self.naps.woken_ns(ns.into(), slept_ns)),
-            End::Later(ns) => self.goes_on_in(number, ns.into()),
+            End::Woken(ns) | End::Later(ns) => self.goes_on_in(number, ns.into()),
             End::TooLate => {
                 self.late.borrow_mut().push(number);
                 self.after(number, away_ns.min(FOR_LONG_NS.into()) + COMES_ANYWAY_NS);
@@ -358,6 +360,7 @@ impl World {
     pub(super) fn has_reached(&self, number: usize, at: Progress) {
         let (now_ns, mut events) = (self.now_ns.get(), self.events.borrow_mut());
         self.progresses.borrow_mut().reached(number, at, now_ns, &mut events);
+        self.deliveries.borrow_mut().reached(number, at, now_ns, &mut events);
     }
 
     /// Whether thread `number` has to wait for another to wake it, which it does then.

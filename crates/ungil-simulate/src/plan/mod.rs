@@ -12,7 +12,7 @@ pub(crate) use work::Work;
 
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, Launch, Link, OWN_NS, Progress, Races, Start, Starter, Switches,
+    Burst, Consumer, Demand, Launch, Link, OWN_NS, Progress, Races, Start, Starter, Stop, Switches,
     Thread, Unanswered, Wake, Way,
 };
 use crate::lengths::scaled;
@@ -44,6 +44,10 @@ pub(crate) struct Planned {
     wakes: Arc<[Wake]>,
     /// and how far it is when it wakes others.
     posts: Arc<[Progress]>,
+    /// What it brings to whom, if threads do a piece for each delivery: how far it is then.
+    pub(crate) brings: Arc<[(Progress, usize)]>,
+    /// What others bring to it.
+    pub(crate) awaits: Option<Awaits>,
     /// How many uses it has in each of its lives, if another starts it so.
     in_a_life: Option<usize>,
     /// What it lives on, and its sleeps there.
@@ -90,6 +94,8 @@ pub(crate) struct Use {
     pub(crate) unanswered_ns: Vec<[u64; 2]>,
     /// When in that the thread wakes others, and how far it is then.
     pub(crate) posts: Vec<(u64, Progress)>,
+    /// When in that it needs what others bring.
+    pub(crate) stops_ns: Vec<u64>,
     /// How far it is at its end.
     pub(crate) end: Progress,
     /// Whether the thread has replied then.
@@ -124,6 +130,8 @@ pub(crate) enum Waits {
     Until(Until),
     /// For another thread to have got so far.
     Wake(Wake),
+    /// For the next thing that others bring. It goes on so long after that.
+    Delivery { after_ns: u64 },
     /// For something to arrive.
     Arrival,
     /// It starts that thread, or one for what has arrived, and waits until it runs; perhaps only after
@@ -140,6 +148,19 @@ struct Place {
     /// may be another.
     waits_as_after: Option<usize>,
     round: usize,
+}
+
+/// What a thread needs that others bring.
+#[derive(Clone, Debug)]
+pub(crate) struct Awaits {
+    /// After which uses it sleeps until something is there, and how long after that it goes on;
+    sleeps: Arc<[(usize, u64)]>,
+    /// and where else it would sleep if nothing were there.
+    stops: Arc<[Stop]>,
+    /// How long after that it goes on there.
+    pub(crate) after_ns: u64,
+    /// For so long it sleeps at most.
+    pub(crate) patience_ns: u64,
 }
 
 /// The uses that a thread does over and over, and the time away between two rounds.
@@ -176,7 +197,7 @@ pub(crate) fn count(demand: &Demand, rules: &Rules) -> usize {
 pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> {
     // Who waits for whom need not be guessed then.
     let is_known = rules.once && demand.threads.iter().any(|thread| !thread.wakes.is_empty());
-    let way = if is_known { Way::Usual } else { way };
+    let way = if is_known { Way::default() } else { way };
     let is_there = |source: &usize| {
         !rules.without.contains(source) && !demand.threads[*source].bursts.is_empty()
     };
@@ -226,6 +247,8 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
                 launches: [].into(),
                 wakes: [].into(),
                 posts: [].into(),
+                brings: [].into(),
+                awaits: None,
                 in_a_life: (copy == 0 && are_launched.contains(&source))
                     .then_some(thread.bursts.len()),
                 lives_on: None,
@@ -254,6 +277,14 @@ pub(crate) fn planned(demand: &Demand, rules: &Rules, way: Way) -> Vec<Planned> 
     }
     work::tell(&mut all, demand.pools_in(way), rules.once);
     all
+}
+
+impl Awaits {
+    /// How long after a delivery it goes on, if it waits for one after that use.
+    fn sleeps_after(&self, burst: usize) -> Option<u64> {
+        let place = self.sleeps.binary_search_by_key(&burst, |it| it.0).ok()?;
+        Some(self.sleeps[place].1)
+    }
 }
 
 impl Again {
@@ -363,6 +394,9 @@ impl Planned {
             if let Ok(wake) = self.wakes.binary_search_by_key(&place.burst, |it| it.burst) {
                 return Waits::Wake(self.wakes[wake]);
             }
+            if let Some(after_ns) = self.awaits.as_ref().and_then(|it| it.sleeps_after(place.burst)) {
+                return Waits::Delivery { after_ns };
+            }
             let after = burst.after.filter(|_| !self.is_copy);
             let until = after.and_then(|link| self.until(link, place.round));
             return until.map_or(Waits::For(sleeps_ns), Waits::Until);
@@ -383,6 +417,13 @@ impl Planned {
         let first = self.posts.partition_point(|it| it.burst < burst);
         let posts = self.posts[first..].iter().copied();
         posts.take_while(move |it| it.burst == burst)
+    }
+
+    /// For how long it has had the GIL in that use when it needs what others bring.
+    fn stops_in(&self, burst: usize) -> impl Iterator<Item = u64> + '_ {
+        let stops = self.awaits.as_ref().map_or(&[][..], |it| &it.stops);
+        let first = stops.partition_point(|it| it.burst < burst);
+        stops[first..].iter().take_while(move |it| it.burst == burst).map(|it| it.held_ns)
     }
 
     /// Whether it only waits for what is brought next after that use.
@@ -410,6 +451,7 @@ impl Planned {
             runs_ns,
             unanswered_ns: unanswered.map(|it| [it.from_ns, it.to_ns].map(of_wall)).collect(),
             posts: self.posts_in(place.burst).map(|it| (of_wall(it.held_ns), it)).collect(),
+            stops_ns: self.stops_in(place.burst).map(of_wall).collect(),
             end: Progress { burst: place.burst, held_ns: Progress::END },
             replies: self.replies == Some(place.burst),
             away_runs_ns,

@@ -1,7 +1,7 @@
 //! The order of threads in a simulation: who begins after whom, and who waits for whom.
 
-use super::{Again, Planned};
-use crate::demand::{Demand, Launch, Link, Progress, Wake, Way};
+use super::{Again, Awaits, Planned};
+use crate::demand::{Delivery, Demand, Launch, Link, Progress, Wake, Way};
 use crate::rules::Rules;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -71,6 +71,8 @@ pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, way: Way
     follow_each_other(all, demand, rules, &leaders);
     if rules.once {
         wake_each_other(all, demand, &leaders);
+    } else if way.by_deliveries {
+        deliver_to_each_other(all, demand, &leaders);
     }
 }
 
@@ -100,6 +102,37 @@ fn wake_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leade
         posts.sort_unstable();
         posts.dedup();
         thread.posts = posts.into();
+    }
+}
+
+/// Says who brings what to whom, of threads that do their work over and over.
+fn deliver_to_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leader>]) {
+    let its = |place: usize| leaders.get(place).and_then(Option::as_ref).map(|it| it.thread);
+    let mut brings: Vec<Vec<(Progress, usize)>> = vec![Vec::new(); all.len()];
+    for (number, thread) in all.iter_mut().enumerate() {
+        let source = &demand.threads[thread.source];
+        let is_free = !thread.is_copy && thread.started_by.is_none() && thread.in_a_life.is_none();
+        let Some(deliveries) = source.deliveries.as_ref().filter(|_| is_free) else { continue };
+        let sleeps = source.wakes.iter().filter(|it| its(it.by).is_some());
+        let stops = deliveries.stops.iter().filter(|it| its(it.by).is_some());
+        thread.awaits = Some(Awaits {
+            sleeps: sleeps.map(|it| (it.burst, it.after_ns)).collect(),
+            stops: stops.copied().collect(),
+            after_ns: deliveries.after_ns,
+            patience_ns: deliveries.patience_ns,
+        });
+        for Delivery { by, at } in &deliveries.all {
+            if let Some(by) = its(*by) {
+                brings[by].push((*at, number));
+            }
+        }
+    }
+    for (thread, mut brings) in all.iter_mut().zip(brings) {
+        brings.sort_unstable();
+        let mut posts: Vec<_> = brings.iter().map(|it| it.0).collect();
+        posts.retain(|at| at.held_ns < Progress::END);
+        posts.dedup();
+        (thread.posts, thread.brings) = (posts.into(), brings.into());
     }
 }
 

@@ -23,6 +23,7 @@ impl Planned {
                 runs_ns: scaled(runs_ns, with_gil),
                 unanswered_ns: Vec::new(),
                 posts: Vec::new(),
+                stops_ns: Vec::new(),
                 ..all.clone()
             }
         };

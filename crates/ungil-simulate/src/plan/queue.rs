@@ -48,13 +48,16 @@ pub(super) fn tell(all: &mut [Planned], demand: &Demand) {
 }
 
 /// The queue of that supply. `None` where a producer is left out: nobody knows what would be in it, so
-/// nobody waits for it.
+/// nobody waits for it. Where deliveries tell what is brought, they tell more.
 fn queue(all: &[Planned], supply: &Arc<Supply>, demand: &Demand) -> Option<Queue> {
     let of = |places: &[usize]| -> Vec<usize> {
         let is_one = |thread: &Planned| places.binary_search(&thread.source).is_ok();
         (0..all.len()).filter(|number| is_one(&all[*number])).collect()
     };
     let (producers, consumers) = (of(&supply.producers), of(&supply.consumers));
+    if producers.iter().chain(&consumers).any(|number| all[*number].awaits.is_some()) {
+        return None;
+    }
     let originals = |numbers: &[usize]| numbers.iter().filter(|it| !all[**it].is_copy).count();
     if originals(&producers) < supply.producers.len() {
         return None;

@@ -1,5 +1,6 @@
 //! What holds for every demand, and what a recording made of known pieces tells.
 
+mod deliveries;
 mod launches;
 mod naps;
 mod pools;
@@ -38,6 +39,7 @@ pub(super) fn thread(begins_ns: u64, bursts: &[Burst]) -> Thread {
         is_launched: false,
         begun_by: None,
         wakes: [].into(),
+        deliveries: None,
         lives_on: None,
         bursts: bursts.into(),
         unanswered: [].into(),

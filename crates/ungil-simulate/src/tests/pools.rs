@@ -10,6 +10,7 @@ use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::Record;
 use ungil_trace::record::{ThreadId, ThreadTotals};
 
+const IN_POOLS: Way = Way { for_long: false, in_pools: true, by_deliveries: false };
 const ROUNDS: u64 = 100;
 const ROUND_NS: u64 = 20 * MS;
 
@@ -81,7 +82,7 @@ fn computed(outcome: &Outcome) -> f64 {
 
 #[test]
 fn a_pool_does_as_much_as_clients_ask_for() {
-    let (recorded, done) = (3 + 2 * 2 * (ROUNDS - 1), used(&outcome(stock(), Way::InPools)));
+    let (recorded, done) = (3 + 2 * 2 * (ROUNDS - 1), used(&outcome(stock(), IN_POOLS)));
     assert!(done.abs_diff(recorded) <= 20, "{done} of {recorded}");
 }
 
@@ -89,14 +90,14 @@ fn a_pool_does_as_much_as_clients_ask_for() {
 fn as_much_is_done_at_a_time_as_there_are_clients_however_many_threads_there_are() {
     let changes = [1, 2, 3].map(|thread| (thread, Change::Work(100.0))).to_vec();
     let slow = |way| computed(&outcome(Rules { changes: changes.clone(), ..stock() }, way));
-    let (clients, threads) = (slow(Way::InPools), slow(Way::Usual));
+    let (clients, threads) = (slow(IN_POOLS), slow(Way::default()));
     assert!((1.7..=2.0).contains(&clients), "{clients} of two clients");
     assert!(threads > 2.3, "{threads} of three threads");
 }
 
 #[test]
 fn the_threads_of_a_pool_end_when_each_client_has_asked_once() {
-    let outcome = outcome(Rules { once: true, ..stock() }, Way::InPools);
+    let outcome = outcome(Rules { once: true, ..stock() }, IN_POOLS);
     assert_eq!(used(&outcome), 3 + 2 * 2 * (ROUNDS - 1));
     let rounds = outcome.ended_ns / ROUND_NS;
     assert!((ROUNDS - 1..=ROUNDS + 1).contains(&rounds), "{rounds}");
@@ -104,7 +105,7 @@ fn the_threads_of_a_pool_end_when_each_client_has_asked_once() {
 
 #[test]
 fn each_does_its_own_if_one_of_a_pool_is_left_out() {
-    let used = used(&outcome(Rules { without: vec![1], ..stock() }, Way::InPools));
+    let used = used(&outcome(Rules { without: vec![1], ..stock() }, IN_POOLS));
     // Of two threads only, the first of which is told as the second.
     assert!(used < 2 * 2 * (ROUNDS - 1), "{used}");
 }

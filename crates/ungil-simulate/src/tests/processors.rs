@@ -4,6 +4,7 @@ use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
 use crate::demand::{Demand, End, Races, Reproduced, Switches, Thread, Way};
 use crate::plan::planned;
+use crate::naps::Naps;
 use crate::rules::Rules;
 use crate::{Figures, predict};
 use std::sync::{Arc, OnceLock};
@@ -49,7 +50,7 @@ fn a_thread_that_computes_without_the_gil_does_so_in_all_of_a_time_away_or_sleep
     let runs = |away_ran, aways: [u64; 4]| {
         let bursts = aways.map(|away_ns| burst(US, away_ns));
         let demand = demand(MS, vec![Thread { away_ran, ..thread(0, &bursts) }]);
-        let planned = planned(&demand, &Settings::from(Policy::Stock).into(), Way::Usual);
+        let planned = planned(&demand, &Settings::from(Policy::Stock).into(), Way::default());
         planned[0].uses(0).take(4).map(|it| it.away_runs_ns / US).collect::<Vec<_>>()
     };
     // It runs for 200 us at most, and was put aside meanwhile.
@@ -106,7 +107,7 @@ fn under_stock(demand: &Demand) -> Figures {
 
 /// What happens to these threads if light ones take the processors of others, or do not.
 fn where_light_ones_displace(displaces: bool) -> Figures {
-    let reproduced = Reproduced { figures: Figures::default(), way: Way::Usual, displaces };
+    let reproduced = Reproduced { figures: Figures::default(), way: Way::default(), displaces };
     let reproduced = OnceLock::from(reproduced);
     under_stock(&Demand { reproduced, ..two_compute_and_one_sleeps(2, 20 * US, 0.0) })
 }
@@ -149,7 +150,7 @@ fn who_waits_for_the_processor_of_one_that_falls_asleep_has_the_gil_before_one_t
 fn who_comes_too_late_for_a_gil_that_nobody_takes_has_it_nevertheless() {
     let mut random = fastrand::Rng::with_seed(1);
     let races = Arc::new(Races::too_late());
-    assert_eq!(races.draw(0, u64::MAX, &mut random), End::TooLate);
+    assert_eq!(races.draw(0, u64::MAX, u64::MAX, Naps::NO_MATTER, &mut random), End::TooLate);
     let waits = Thread { races, ..thread(0, &[burst(100 * US, 20 * MS)]) };
     // It sleeps for longer than the recording lasts.
     let other = thread(0, &[burst(20 * MS, 2 * LASTS_NS)]);

@@ -4,8 +4,8 @@ use super::{MS, US, burst, demand, thread};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Demand, End, Launch, Link, Races, Start, Started, Starter, Steady, Successor,
-    Supply, Thread, Way,
+    Burst, Consumer, Deliveries, Delivery, Demand, End, Launch, Link, Progress, Races, Start, Started,
+    Starter, Steady, Stop, Successor, Supply, Thread, Wake, Way,
 };
 use crate::machine::{MOVES_NS, Outcome, Setting, simulate};
 use crate::naps::Naps;
@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use ungil_core::schedule::{Policy, Settings};
 
+const EVERY_WAY: Way = Way { for_long: true, in_pools: true, by_deliveries: true };
 const LASTS_NS: u64 = 500 * MS;
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -139,8 +140,46 @@ fn some_demand() -> impl Strategy<Value = Demand> {
         let starts = prop_oneof![some_server(place), some_launcher(place)];
         (Just(threads), starts).prop_map(|(threads, starts)| [threads, starts].concat())
     });
-    prop_oneof![some_threads(), some_threads_and_queue(), mixed]
+    prop_oneof![some_threads(), some_threads_and_queue(), some_that_deliver(), mixed]
         .prop_map(|threads| demand(LASTS_NS, threads))
+}
+
+/// Some of them need what others bring, which may never come.
+fn some_that_deliver() -> impl Strategy<Value = Vec<Thread>> {
+    let places = (0..8usize, 0..8usize, 0..20usize, 0..20usize, 0..5 * MS);
+    let brought = prop::collection::vec((places, any::<bool>()), 0..30);
+    (some_threads(), brought).prop_map(|(mut threads, brought)| {
+        let count = threads.len();
+        let mut all: Vec<Vec<(Wake, bool)>> = vec![Vec::new(); count];
+        for ((of, by, burst, at, held_ns), sleeps) in brought {
+            let (of, by) = (of % count, by % count);
+            // As above: with `once`, nobody gives up waiting.
+            let sleeps = sleeps && by < of;
+            let burst = burst % threads[of].bursts.len();
+            let held_ns = if sleeps { Progress::END } else { held_ns };
+            let at = Progress { burst: at % threads[by].bursts.len(), held_ns };
+            all[of].push((Wake { burst, by, at, after_ns: 50 * US }, sleeps));
+        }
+        for (thread, mut brought) in threads.iter_mut().zip(all) {
+            brought.sort_unstable_by_key(|(wake, _)| (wake.burst, wake.at.held_ns));
+            let stops = brought.iter().filter(|(_, sleeps)| !sleeps).map(|(wake, _)| Stop {
+                burst: wake.burst,
+                held_ns: wake.at.held_ns,
+                by: wake.by,
+            });
+            let deliveries = Deliveries {
+                all: brought.iter().map(|(wake, _)| Delivery { by: wake.by, at: wake.at }).collect(),
+                stops: stops.collect(),
+                after_ns: 50 * US,
+                patience_ns: 10 * MS,
+            };
+            let mut wakes: Vec<_> = brought.iter().filter(|it| it.1).map(|it| it.0).collect();
+            wakes.dedup_by_key(|wake| wake.burst);
+            thread.wakes = wakes.into();
+            thread.deliveries = Some(deliveries.into());
+        }
+        threads
+    })
 }
 
 /// Some of the threads wait for uses of others, in any order, which may never come.
@@ -182,7 +221,7 @@ fn outcome(demand: &Demand, rules: &Rules) -> Outcome {
         lasts_ns: if rules.once { u64::MAX / 4 } else { demand.lasts_ns },
         seed: rules.seed,
     };
-    simulate(&planned(demand, rules, Way::InPools), &setting).unwrap()
+    simulate(&planned(demand, rules, EVERY_WAY), &setting).unwrap()
 }
 
 /// Each case simulates a second, several times.
@@ -218,7 +257,7 @@ proptest! {
         demand in some_demand(), settings in settings(),
     ) {
         let mut random = fastrand::Rng::with_seed(0);
-        let ends = demand.threads.iter().map(|thread| thread.races.draw(0, 0, &mut random));
+        let ends = demand.threads.iter().map(|thread| thread.races.draw(0, 0, 0, Naps::NO_MATTER, &mut random));
         let longest_ns = ends.map(|end| match end {
             End::Woken(ns) => u64::from(ns),
             end => panic!("always woken, not {end:?}"),

@@ -6,6 +6,7 @@ use super::records::{
 };
 use super::{MS, US, burst, demand, thread};
 use crate::demand::{End, Reproduced, Steady, Way};
+use crate::naps::Naps;
 use crate::rules::{Change, Gil, Rules};
 use crate::{Demand, Figures, Summary, Unpredictable, predict};
 use std::sync::OnceLock;
@@ -91,7 +92,7 @@ fn races_count_where_others_wait_too() {
     let demand = only(&company());
     let mut random = fastrand::Rng::with_seed(1);
     for thread in &demand.threads[1..] {
-        assert_eq!(thread.races.draw(0, 80 * US, &mut random), End::Woken(45_000));
+        assert_eq!(thread.races.draw(0, 80 * US, 5 * MS, Naps::NO_MATTER, &mut random), End::Woken(45_000));
     }
 }
 
@@ -299,7 +300,7 @@ fn a_prediction_from_a_recording_that_the_simulation_misses_says_so() {
             recorded: with_mean(recorded_us),
             reproduced: OnceLock::from(Reproduced {
                 figures: with_mean(reproduced_us),
-                way: Way::Usual,
+                way: Way::default(),
                 displaces: false,
             }),
             ..demand(MS, vec![thread(0, &[burst(US, US)])])

@@ -18,6 +18,7 @@ impl Here<'_> {
         let (mut left_ns, mut runs_left_ns) = (used.wall_ns, used.runs_ns);
         let (mut comes, mut slow_ns) = (true, 0);
         let mut posts = used.posts.iter().peekable();
+        let mut stops = used.stops_ns.iter().peekable();
         while left_ns > 0 {
             if std::mem::take(&mut comes) {
                 let ns = self.slow_ns(left_ns);
@@ -44,13 +45,21 @@ impl Here<'_> {
             while let Some((_, at)) = posts.next_if(|(ns, _)| *ns <= done_ns) {
                 world.has_reached(self.number, *at);
             }
-            if let Some((ns, _)) = posts.peek() {
+            if stops.next_if(|ns| **ns <= done_ns).is_some() {
+                comes = self.stops();
+                continue;
+            }
+            let next_ns = [posts.peek().map(|it| it.0), stops.peek().map(|ns| **ns)];
+            if let Some(ns) = next_ns.into_iter().flatten().min() {
                 until_ns =
-                    until_ns.min(left_ns.saturating_sub(used.wall_ns - ns.min(&used.wall_ns)));
+                    until_ns.min(left_ns.saturating_sub(used.wall_ns - ns.min(used.wall_ns)));
             }
             let [wall_ran_ns, ran_ns] =
                 self.compute_for_a_while(until_ns.min(left_ns), left_ns, runs_left_ns, true);
             (left_ns, runs_left_ns) = (left_ns - wall_ran_ns, runs_left_ns - ran_ns);
+        }
+        for (_, at) in posts {
+            world.has_reached(self.number, *at);
         }
     }
 

@@ -9,17 +9,20 @@ use super::world::{Task, World};
 use crate::plan::{Begins, Planned, Until, Use, Waits};
 use corosensei::Yielder;
 use std::cell::Cell;
-use ungil_core::schedule::{Account, Level};
+use ungil_core::schedule::Account;
 
 pub(super) struct Here<'a> {
     world: &'a World,
     number: usize,
+    thread: &'a Planned,
     yielder: &'a Yielder<(), ()>,
     account: Cell<Account>,
     /// Whether it let go of the GIL because it was asked.
     was_forced: Cell<bool>,
     /// Who woke it through a lock of the program since it last had the GIL.
     woken_by: Cell<Option<usize>>,
+    /// Whether it has found what it would have slept for, and still has the GIL.
+    keeps_gil: Cell<bool>,
     /// What is left of its slice of a processor.
     slice_ns: Cell<u64>,
 }
@@ -29,24 +32,26 @@ impl<'a> Here<'a> {
         world: &'a World,
         number: usize,
         yielder: &'a Yielder<(), ()>,
-        level: Level,
+        thread: &'a Planned,
     ) -> Self {
         let mut account = Account::new();
-        account.level = level;
+        account.level = thread.level;
         Self {
             world,
             number,
+            thread,
             yielder,
             account: Cell::new(account),
             was_forced: Cell::new(false),
             woken_by: Cell::new(None),
+            keeps_gil: Cell::new(false),
             slice_ns: Cell::new(SLICE_NS),
         }
     }
 
     /// Does what the thread does.
-    pub(super) fn live(&self, thread: &Planned) {
-        let world = self.world;
+    pub(super) fn live(&self) {
+        let Self { world, thread, .. } = self;
         world.begins(self.number);
         if thread.started_by.is_some_and(|starter| world.arrives(self.number, starter)) {
             self.suspend(None);
@@ -64,7 +69,34 @@ impl<'a> Here<'a> {
         if thread.works_in.is_some() {
             self.work_for_clients();
         }
+        if self.keeps_gil.take() {
+            self.drop_gil(None);
+        }
         self.leave_processor();
+    }
+
+    /// Needs what others bring, and sleeps if nothing is there: whether it did.
+    fn stops(&self) -> bool {
+        let world = self.world;
+        let Some(awaits) = &self.thread.awaits else { return false };
+        if world.deliveries.borrow_mut().takes(self.number) {
+            return false;
+        }
+        self.drop_gil(Some(u64::MAX));
+        world.falls_idle(self.number, 0);
+        self.wait_for_delivery(awaits.after_ns);
+        self.take_gil();
+        true
+    }
+
+    /// Waits until others have brought something, and goes on so long after that.
+    fn wait_for_delivery(&self, after_ns: u64) {
+        let deliveries = &self.world.deliveries;
+        let Some(awaits) = &self.thread.awaits else { return };
+        if deliveries.borrow_mut().has_to_sleep(self.number, after_ns) {
+            self.block(Some(awaits.patience_ns));
+            self.woken_by.set(deliveries.borrow_mut().is_awake(self.number));
+        }
     }
 
     /// Does what the clients of its pool ask for.
@@ -98,13 +130,24 @@ impl<'a> Here<'a> {
     }
 
     fn use_gil(&self, next: &Use) {
-        self.compute(next.off_gil_ns);
-        self.take_gil();
+        if next.off_gil_ns > 0 && self.keeps_gil.take() {
+            self.drop_gil(Some(next.off_gil_ns));
+        }
+        if !self.keeps_gil.take() {
+            self.compute(next.off_gil_ns);
+            self.take_gil();
+        }
         if !next.goes_on {
             self.world.began(self.number);
         }
         self.compute_with_gil(next);
-        self.drop_gil(Some(next.away_ns()));
+        // Who finds what it needs does not sleep, so it does not let go either.
+        let finds = matches!(next.waits, Waits::Delivery { .. })
+            && self.world.deliveries.borrow_mut().takes(self.number);
+        self.keeps_gil.set(finds);
+        if !finds {
+            self.drop_gil(Some(next.away_ns()));
+        }
         self.world.has_reached(self.number, next.end);
         if next.replies {
             self.world.replied(self.number);
@@ -114,6 +157,9 @@ impl<'a> Here<'a> {
     /// Runs without the GIL, and waits.
     fn be_away(&self, next: &Use) {
         let world = self.world;
+        if self.keeps_gil.get() {
+            return;
+        }
         let waits = self.with_started(next.waits);
         // What it waits for may come while it runs.
         let number = match waits {
@@ -133,6 +179,7 @@ impl<'a> Here<'a> {
                 }
                 self.woken_by.set(Some(wake.by));
             }
+            Waits::Delivery { after_ns } => self.wait_for_delivery(after_ns),
             Waits::Arrival | Waits::Start { .. } => {
                 while !world.arrivals.borrow_mut().lets_in(self.number) {
                     self.block(None);
