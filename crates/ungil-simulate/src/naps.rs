@@ -1,7 +1,7 @@
 //! Who slept only for a moment is woken sooner: its processor has not halted yet, nor has the one
 //! that a virtual machine runs on.
 //!
-//! In recorded convoys, a thread that had slept for less than 0.3 ms had the GIL 8 us after it was let
+//! In recorded convoys, a thread that had slept for less than 0.2 ms had the GIL 8 us after it was let
 //! go of, and one that had slept for 5 ms, after 27 us. Under other rules threads sleep for other
 //! times: docs/decisions/0075-who-sleeps-for-a-moment-is-woken-sooner.md.
 
@@ -10,7 +10,7 @@ use crate::lengths::scaled;
 /// By how much the kernel lets a timer be late, unless it is told otherwise (`timerslack_ns`).
 pub(crate) const SLACK_NS: u64 = 50_000;
 /// A shorter sleep is a nap.
-const NAP_NS: u64 = 300_000;
+const NAP_NS: u64 = 150_000;
 /// The least part of the time that a wake-up is believed to take after a nap.
 const LEAST: f64 = 0.2;
 /// So many wake-ups of a kind tell how long they take.

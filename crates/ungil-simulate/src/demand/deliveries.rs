@@ -147,7 +147,8 @@ impl Sleeps {
         let (Some([from_ns, _]), Some([_, until_ns])) = (self.0.first(), self.0.last()) else {
             return Vec::new();
         };
-        let left_ns = |wake: &&Wake| thread.bursts[wake.at.burst].held_ns.saturating_sub(wake.at.held_ns);
+        let left_ns =
+            |wake: &&Wake| thread.bursts[wake.at.burst].held_ns.saturating_sub(wake.at.held_ns);
         let usually_left_ns = median(wakes.iter().map(left_ns)).unwrap_or(0);
         let at_end = wakes.iter().filter(|wake| wake.at.held_ns == Progress::END).count();
         let is_at_end = at_end * 2 > wakes.len();

@@ -118,6 +118,10 @@ impl Gil {
         {
             let waited = waits_since_ns.is_some_and(|since_ns| race.is_after(since_ns));
             race.ends(at_ns, racer == index, waited);
+            let woken = race.woken;
+            if woken != index {
+                self.seats[woken].sleeps_again(at_ns);
+            }
             self.know(racer);
         }
         match self.left {
@@ -154,8 +158,9 @@ impl Gil {
             self.left = Some(index);
         }
         let first = self.first_in_line().filter(|(first, _)| *first != index);
-        self.seats[index].race = first.map(|(first, since_ns)| {
-            Race::new(at_ns, first, at_ns.saturating_sub(since_ns), asked)
+        self.seats[index].race = first.map(|(first, _)| {
+            let slept_ns = self.seats[first].slept_for_ns(at_ns);
+            Race::new(at_ns, first, slept_ns, asked)
         });
         self.racing = first.map(|_| index);
     }

@@ -401,7 +401,9 @@ mod tests {
         ends.iter().cycle().take(300).for_each(|end| seen.add(3, known(FOR_LONG_NS, *end)));
         let races = Races::of_each(vec![seen], &PLACES.into(), Naps::NO_MATTER, US).remove(0);
         let mut random = Rng::with_seed(1);
-        let late = (0..300).filter(|_| races.draw(0, u64::MAX, SLEPT_NS, Naps::NO_MATTER, &mut random) == ends[1]).count();
+        let late = (0..300)
+            .filter(|_| races.draw(0, u64::MAX, SLEPT_NS, Naps::NO_MATTER, &mut random) == ends[1])
+            .count();
         assert!((180..220).contains(&late), "{late}");
         assert_eq!(drawn(&races, 0, u64::MAX), ends[..2]);
     }
@@ -424,6 +426,24 @@ mod tests {
         assert_eq!(drawn(&all[1], 0, 1_000), [End::Woken(7 * US)]);
         let none = Races::of_each(vec![Seen::default()], &PLACES.into(), Naps::NO_MATTER, US);
         assert_eq!(none, [Races::always(US)]);
+    }
+
+    #[test]
+    fn after_a_nap_a_race_ends_as_those_that_came_after_naps() {
+        let mut seen = Seen::default();
+        (0..100).for_each(|_| seen.add(3, known(20 * US, End::TooLate)));
+        let after_nap = Known { after_nap: true, ..known(20 * US, End::Woken(9 * US)) };
+        (0..ENOUGH).for_each(|_| seen.add(3, after_nap));
+        (0..100).for_each(|_| seen.add(5, known(20 * US, End::TooLate)));
+        let races = Races::of_each(vec![seen], &PLACES.into(), Naps::NO_MATTER, US).remove(0);
+        let random = &mut Rng::with_seed(1);
+        let mut after =
+            |against, slept_ns| races.draw(against, 20_000, slept_ns, Naps::NO_MATTER, random);
+        assert_eq!(after(0, 1_000), End::Woken(9 * US));
+        assert_eq!(after(1, 1_000), End::TooLate, "against that one none came after a nap");
+        assert_eq!(after(7, 1_000), End::Woken(9 * US), "against whom is not known");
+        let late = (0..140).filter(|_| after(0, SLEPT_NS) == End::TooLate).count();
+        assert!((80..120).contains(&late), "{late}");
     }
 
     #[test]

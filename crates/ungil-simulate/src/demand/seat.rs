@@ -93,6 +93,8 @@ pub(super) struct Seat {
     burst: Burst,
     wanted_ns: u64,
     began_ns: u64,
+    /// When it was woken last, and came too late.
+    awake_ns: u64,
     /// Whether the wait or hold that goes on began a burst.
     is_back: bool,
     pieces: Vec<Piece>,
@@ -121,6 +123,7 @@ impl Seat {
             burst: Burst::default(),
             wanted_ns: 0,
             began_ns: 0,
+            awake_ns: 0,
             is_back: true,
             pieces: Vec::new(),
             begins_ns: None,
@@ -153,6 +156,17 @@ impl Seat {
             State::Waits { since_ns } => Some(since_ns),
             _ => None,
         }
+    }
+
+    /// It was woken, but too late: it sleeps again.
+    pub(super) fn sleeps_again(&mut self, at_ns: u64) {
+        self.awake_ns = at_ns;
+    }
+
+    /// For how long it has slept, if it waits.
+    pub(super) fn slept_for_ns(&self, at_ns: u64) -> u64 {
+        let since_ns = self.waits_since_ns().map_or(at_ns, |since_ns| since_ns.max(self.awake_ns));
+        at_ns.saturating_sub(since_ns)
     }
 
     /// For how long it has had the GIL.

@@ -29,7 +29,13 @@ impl Deliveries {
     }
 
     /// Thread `number` has got so far.
-    pub(super) fn reached(&mut self, number: usize, at: Progress, now_ns: u64, events: &mut Events) {
+    pub(super) fn reached(
+        &mut self,
+        number: usize,
+        at: Progress,
+        now_ns: u64,
+        events: &mut Events,
+    ) {
         let brings = &self.brings[number];
         let first = brings.partition_point(|it| it.0 < at);
         for &(_, to) in brings[first..].iter().take_while(|it| it.0 == at) {

@@ -394,7 +394,8 @@ impl Planned {
             if let Ok(wake) = self.wakes.binary_search_by_key(&place.burst, |it| it.burst) {
                 return Waits::Wake(self.wakes[wake]);
             }
-            if let Some(after_ns) = self.awaits.as_ref().and_then(|it| it.sleeps_after(place.burst)) {
+            if let Some(after_ns) = self.awaits.as_ref().and_then(|it| it.sleeps_after(place.burst))
+            {
                 return Waits::Delivery { after_ns };
             }
             let after = burst.after.filter(|_| !self.is_copy);

@@ -6,6 +6,7 @@ mod naps;
 mod pools;
 mod processors;
 mod properties;
+mod races;
 mod recordings;
 mod records;
 mod wakes;

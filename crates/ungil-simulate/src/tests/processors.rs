@@ -3,8 +3,8 @@
 use super::{MS, US, burst, demand, thread};
 use crate::delays::Delays;
 use crate::demand::{Demand, End, Races, Reproduced, Switches, Thread, Way};
-use crate::plan::planned;
 use crate::naps::Naps;
+use crate::plan::planned;
 use crate::rules::Rules;
 use crate::{Figures, predict};
 use std::sync::{Arc, OnceLock};

@@ -4,8 +4,8 @@ use super::{MS, US, burst, demand, thread};
 use crate::coldness::Coldness;
 use crate::delays::Delays;
 use crate::demand::{
-    Burst, Consumer, Deliveries, Delivery, Demand, End, Launch, Link, Progress, Races, Start, Started,
-    Starter, Steady, Stop, Successor, Supply, Thread, Wake, Way,
+    Burst, Consumer, Deliveries, Delivery, Demand, End, Launch, Link, Progress, Races, Start,
+    Started, Starter, Steady, Stop, Successor, Supply, Thread, Wake, Way,
 };
 use crate::machine::{MOVES_NS, Outcome, Setting, simulate};
 use crate::naps::Naps;
@@ -168,7 +168,10 @@ fn some_that_deliver() -> impl Strategy<Value = Vec<Thread>> {
                 by: wake.by,
             });
             let deliveries = Deliveries {
-                all: brought.iter().map(|(wake, _)| Delivery { by: wake.by, at: wake.at }).collect(),
+                all: brought
+                    .iter()
+                    .map(|(wake, _)| Delivery { by: wake.by, at: wake.at })
+                    .collect(),
                 stops: stops.collect(),
                 after_ns: 50 * US,
                 patience_ns: 10 * MS,

@@ -1,12 +1,11 @@
 //! Recordings of known pieces, and what is made of them.
 
 use super::records::{
-    begun, behind, company, convoy, ended, event, line_of_threads, native_code, not_run, queue,
-    second_use, server,
+    begun, behind, convoy, ended, event, line_of_threads, native_code, not_run, queue, second_use,
+    server,
 };
 use super::{MS, US, burst, demand, thread};
-use crate::demand::{End, Reproduced, Steady, Way};
-use crate::naps::Naps;
+use crate::demand::{Reproduced, Steady, Way};
 use crate::rules::{Change, Gil, Rules};
 use crate::{Demand, Figures, Summary, Unpredictable, predict};
 use std::sync::OnceLock;
@@ -15,7 +14,7 @@ use ungil_core::schedule::{Policy, Settings};
 use ungil_trace::Record;
 use ungil_trace::record::ThreadTotals;
 
-fn only(records: &[Record]) -> Demand {
+pub(super) fn only(records: &[Record]) -> Demand {
     let mut demands = Demand::of(records);
     assert_eq!(demands.len(), 1);
     demands.remove(0)
@@ -85,15 +84,6 @@ fn who_came_too_late_for_short_calls_in_the_recording_waits_until_the_other_slee
         [&demand.recorded, demand.reproduced().unwrap()].map(|it| it.threads[1].waits.p50_us);
     // One that woke up on a processor of its own would have it after the first release.
     assert!(recorded > 1_000.0 && reproduced > 250.0, "{reproduced} for {recorded}");
-}
-
-#[test]
-fn races_count_where_others_wait_too() {
-    let demand = only(&company());
-    let mut random = fastrand::Rng::with_seed(1);
-    for thread in &demand.threads[1..] {
-        assert_eq!(thread.races.draw(0, 80 * US, 5 * MS, Naps::NO_MATTER, &mut random), End::Woken(45_000));
-    }
 }
 
 #[test]
