@@ -103,28 +103,36 @@ impl Demand {
             return Ok(reproduced);
         }
         let rules = Rules::of(Gil::Scheduled(self.settings));
-        let of = |way, displaces| {
-            let threads = &planned(self, &rules, way);
+        let may_displace = self.may_displace();
+        let simulated = |threads: &[Planned], way, displaces| {
             let (figures, _) =
                 Replay { demand: self, rules: &rules, threads, displaces }.alike()?;
             Ok(Reproduced { figures, way, displaces })
         };
-        let may_displace = self.may_displace();
+        let of = |way| {
+            let threads = planned(self, &rules, way);
+            Ok((simulated(&threads, way, may_displace)?, threads))
+        };
         let by_deliveries = self.threads.iter().any(|thread| thread.deliveries.is_some());
-        let mut best = of(Way { by_deliveries, ..Way::default() }, may_displace)?;
+        let (mut best, mut threads) = of(Way { by_deliveries, ..Way::default() })?;
         if by_deliveries {
-            let other = of(Way::default(), may_displace)?;
-            if self.missed_by(&other) * BELIEVED < self.missed_by(&best) {
-                best = other;
+            let other = of(Way::default())?;
+            if self.missed_by(&other.0) * BELIEVED < self.missed_by(&best) {
+                (best, threads) = other;
             }
         }
         for way in self.other_ways(best.way) {
-            best = self.nearer(best, of(way, may_displace)?);
+            let other = of(way)?;
+            if self.missed_by(&other.0) < self.missed_by(&best) {
+                (best, threads) = other;
+            }
         }
         // Of two threads, none but the holder and the one that was forced out can have asked.
         if may_displace && self.threads.len() > 2 {
-            let way = best.way;
-            best = self.nearer(best, of(way, false)?);
+            let other = simulated(&threads, best.way, false)?;
+            if self.missed_by(&other) < self.missed_by(&best) {
+                best = other;
+            }
         }
         Ok(self.reproduced.get_or_init(|| best))
     }
@@ -134,11 +142,6 @@ impl Demand {
     fn may_displace(&self) -> bool {
         let is_cramped = self.processors.is_some_and(|it| it.whole() == 2);
         is_cramped && self.settings.policy == Policy::Stock
-    }
-
-    /// The one that is more like the recording; of two that are equally like it, the first.
-    fn nearer(&self, one: Reproduced, other: Reproduced) -> Reproduced {
-        if self.missed_by(&other) < self.missed_by(&one) { other } else { one }
     }
 
     /// How it can be understood other than in this way.
