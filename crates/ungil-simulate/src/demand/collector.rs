@@ -200,12 +200,7 @@ impl Collector {
         begins.sort_unstable();
         let in_company_ns = begins.get(1).copied().unwrap_or(began_ns);
         let middle = middle(&(in_company_ns..ended_ns));
-        if are_seldom_asked(&settled) {
-            // What happened then was unusual: a long call, or a processor that was taken.
-            for settled in &mut settled {
-                (settled.answers, settled.switches) = (Seen::default(), HashMap::new());
-            }
-        }
+        forget_rare_requests(&mut settled);
         let all_answers = Seen::merged(settled.iter().map(|settled| &settled.answers));
         let all_answers = Arc::new(or_usual(&all_answers, ANSWER_NS));
         let woken_after_ns = races::Seen::median_ns(settled.iter().map(|settled| &settled.races));
@@ -364,11 +359,16 @@ fn thread(
     }
 }
 
-/// Whether threads hardly ever had the GIL for so long that another asked for it.
-fn are_seldom_asked(settled: &[Settled]) -> bool {
+/// What happened where threads were seldom asked for the GIL was unusual: a long call, or a processor
+/// that was taken.
+fn forget_rare_requests(settled: &mut [Settled]) {
     let answers: usize = settled.iter().map(|settled| settled.answers.count()).sum();
     let computed: usize = settled.iter().map(|settled| settled.computed).sum();
-    answers * SELDOM <= computed
+    if answers * SELDOM <= computed {
+        for settled in settled {
+            (settled.answers, settled.switches) = (Seen::default(), HashMap::new());
+        }
+    }
 }
 
 /// The distribution of what was seen, if that is enough for one.

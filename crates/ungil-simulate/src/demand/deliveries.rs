@@ -192,13 +192,13 @@ mod tests {
     use super::*;
     use crate::tests::{MS, US, burst, thread};
 
-    const ROUNDS: u64 = 60;
+    const ROUNDS: usize = 60;
     const ROUND_NS: u64 = 10 * MS;
 
     /// Each 10 ms a thread works for 2 ms, and sleeps until another has done its third piece of 0.5 ms
     /// since. That one does the first while the thread works, and the second while it sleeps.
     fn woken() -> ([Thread; 2], [Times; 2]) {
-        let rounds = (0..ROUNDS).map(|round| round * ROUND_NS);
+        let rounds = (0..ROUNDS).map(|round| round as u64 * ROUND_NS);
         let works_at_ns: Vec<_> = rounds.clone().collect();
         let piece_at_ns: Vec<_> =
             rounds.flat_map(|at_ns| [1, 5, 9].map(|ms| at_ns + ms * MS)).collect();
@@ -217,7 +217,7 @@ mod tests {
         let times = [works_at_ns, piece_at_ns].map(|at_ns| Times {
             wanted_at_ns: at_ns.clone(),
             began_at_ns: at_ns,
-            gone_ns: ROUNDS * ROUND_NS,
+            gone_ns: ROUNDS as u64 * ROUND_NS,
         });
         ([works, thread(0, &pieces)], times)
     }
@@ -230,8 +230,8 @@ mod tests {
         let Deliveries { all, stops, after_ns, patience_ns } =
             threads[0].deliveries.as_deref().unwrap();
         // Of two pieces that were done while it slept, one woke it; so does one of two others.
-        assert!(stops.len().abs_diff(ROUNDS as usize / 2) <= 2, "{}", stops.len());
-        assert_eq!(all.len(), stops.len() + ROUNDS as usize - 1);
+        assert!(stops.len().abs_diff(ROUNDS / 2) <= 2, "{}", stops.len());
+        assert_eq!(all.len(), stops.len() + ROUNDS - 1);
         assert!(stops.iter().all(|stop| (stop.held_ns, stop.by) == (MS, 1)), "{stops:?}");
         assert_eq!([*after_ns, *patience_ns], [500 * US, 15 * MS]);
     }
