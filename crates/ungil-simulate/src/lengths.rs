@@ -90,3 +90,10 @@ impl Lengths {
 pub(crate) fn scaled(ns: u64, factor: f64) -> u64 {
     (ns as f64 * factor) as u64
 }
+
+/// Half of them are shorter; `None` if there are none.
+pub(crate) fn median(all: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut all: Vec<_> = all.collect();
+    let middle = all.len() / 2;
+    (!all.is_empty()).then(|| *all.select_nth_unstable(middle).1)
+}

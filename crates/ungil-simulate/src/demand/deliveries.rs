@@ -9,7 +9,7 @@
 use super::links::{Follows, OWN_NS};
 use super::starters::Times;
 use super::{Progress, Thread, Wake};
-use crate::lengths::scaled;
+use crate::lengths::{median, scaled};
 use std::collections::BTreeMap;
 
 /// So many sleeps tell how a thread is woken,
@@ -179,12 +179,6 @@ impl Sleeps {
         };
         awake.into_iter().filter(is_due).collect()
     }
-}
-
-fn median(all: impl Iterator<Item = u64>) -> Option<u64> {
-    let mut all: Vec<_> = all.collect();
-    let middle = all.len() / 2;
-    (!all.is_empty()).then(|| *all.select_nth_unstable(middle).1)
 }
 
 #[cfg(test)]

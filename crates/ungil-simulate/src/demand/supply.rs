@@ -12,6 +12,7 @@
 use super::Thread;
 use super::links::{Evidence, Follows, OWN_NS, by_chance};
 use super::starters::Times;
+use crate::lengths::median;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -197,13 +198,12 @@ fn supply(
         from = to;
     }
     needs.push(from[1]);
-    let mut after_ns: Vec<_> = ends.iter().map(|end| end.at_ns - end.last.at_ns).collect();
-    let middle = after_ns.len() / 2;
+    let after_ns = median(ends.iter().map(|end| end.at_ns - end.last.at_ns));
     Supply {
         producers,
         consumers: consumers.iter().map(|(place, _)| *place).collect(),
         needs: needs.into_iter().map(|it| u32::try_from(it).unwrap_or(u32::MAX)).collect(),
-        after_ns: *after_ns.select_nth_unstable(middle).1,
+        after_ns: after_ns.unwrap_or(0),
     }
 }
 

@@ -76,12 +76,14 @@ pub(super) fn tell(all: &mut [Planned], demand: &Demand, rules: &Rules, way: Way
     }
 }
 
+/// The number of the thread at that place in the demand, if it is simulated.
+fn number_of(leaders: &[Option<Leader>], place: usize) -> Option<usize> {
+    leaders.get(place)?.as_ref().map(|it| it.thread)
+}
+
 /// Says who wakes whom, of threads that do their work once.
 fn wake_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leader>]) {
-    let planned = |wake: &Wake| {
-        let by = leaders.get(wake.by)?.as_ref()?.thread;
-        Some(Wake { by, ..*wake })
-    };
+    let planned = |wake: &Wake| Some(Wake { by: number_of(leaders, wake.by)?, ..*wake });
     let mut posts: Vec<Vec<Progress>> = vec![Vec::new(); all.len()];
     for thread in all.iter_mut().filter(|it| !it.is_copy) {
         let source = &demand.threads[thread.source];
@@ -107,7 +109,7 @@ fn wake_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leade
 
 /// Says who brings what to whom, of threads that do their work over and over.
 fn deliver_to_each_other(all: &mut [Planned], demand: &Demand, leaders: &[Option<Leader>]) {
-    let its = |place: usize| leaders.get(place).and_then(Option::as_ref).map(|it| it.thread);
+    let its = |place| number_of(leaders, place);
     let mut brings: Vec<Vec<(Progress, usize)>> = vec![Vec::new(); all.len()];
     for (number, thread) in all.iter_mut().enumerate() {
         let source = &demand.threads[thread.source];
@@ -143,7 +145,7 @@ fn follow_each_other(
     rules: &Rules,
     leaders: &[Option<Leader>],
 ) {
-    let its = |place: usize| leaders.get(place).and_then(Option::as_ref).map(|it| it.thread);
+    let its = |place| number_of(leaders, place);
     for number in 0..all.len() {
         let source = &demand.threads[all[number].source];
         if all[number].is_copy {
