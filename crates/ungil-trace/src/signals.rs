@@ -7,8 +7,12 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use libc::{c_int, pid_t, siginfo_t};
+use libc::{c_int, c_void, pid_t, siginfo_t};
+
+/// What the C library keeps for itself.
+pub const RESERVED: [c_int; 2] = [32, 33];
 
 /// Bytes of a mask, as the kernel counts them.
 const MASK_BYTES: usize = size_of::<Mask>();
@@ -54,7 +58,8 @@ pub fn set_mask(mask: Mask) -> Mask {
 }
 
 /// Keeps every signal from the calling thread. A thread begins with the mask of the one that
-/// started it, from which the C library may have taken 32 and 33.
+/// started it, from which the C library may have taken 32 and 33. What it gets before it calls this
+/// is [passed on](Disposition::passed_on).
 pub fn block_all() {
     set_mask(Mask::ALL);
 }
@@ -214,6 +219,16 @@ impl Disposition {
         Self { number, before }
     }
 
+    /// From now on a thread that gets this signal passes it on to the calling one, which must block
+    /// it. Remembers what the signal did before.
+    pub fn passed_on(number: c_int) -> Self {
+        // SAFETY: takes nothing.
+        RECEIVER.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        let mut before = Action::default();
+        act(number, &passing(), &mut before);
+        Self { number, before }
+    }
+
     /// Whether the signal was ignored.
     pub fn was_ignored(&self) -> bool {
         self.before.handler == libc::SIG_IGN
@@ -225,9 +240,56 @@ impl Disposition {
     }
 }
 
+/// The thread to which signals are passed on.
+static RECEIVER: AtomicI32 = AtomicI32::new(0);
+
+/// What passes a signal on. System calls of that thread go on.
+fn passing() -> Action {
+    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = pass_on;
+    let action = Action {
+        handler: handler as usize,
+        flags: (libc::SA_SIGINFO | libc::SA_RESTART) as libc::c_ulong,
+        ..Action::default()
+    };
+    // Others know by themselves where a handler returns to.
+    #[cfg(target_arch = "x86_64")]
+    let action = Action {
+        flags: action.flags | 0x0400_0000, // SA_RESTORER
+        restorer: restorer as unsafe extern "C" fn() as usize,
+        ..action
+    };
+    action
+}
+
+/// Ends a handler: rt_sigreturn(2), which the kernel wants to be there.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn restorer() {
+    std::arch::naked_asm!("mov eax, 15", "syscall")
+}
+
+/// Passes a signal on, with its value and its sender. The kernel allows that within a process.
+extern "C" fn pass_on(number: c_int, info: *mut siginfo_t, _: *mut c_void) {
+    let (process, receiver) = (std::process::id(), RECEIVER.load(Ordering::Relaxed));
+    // SAFETY: the C library has one for each thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    // SAFETY: `info` is the kernel's, and lives until this returns.
+    let sent =
+        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, receiver, number, info) };
+    if sent != 0 {
+        // The queue is full: the number arrives at least.
+        // SAFETY: takes integers.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, receiver, number) };
+    }
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}
+
 fn act(number: c_int, action: &Action, before: &mut Action) {
     // SAFETY: both live during the call; an action is the default, which runs no code of this
-    // process, or one that the kernel told of.
+    // process, one that the kernel told of, or one that does only what is safe in a handler.
     unsafe {
         libc::syscall(
             libc::SYS_rt_sigaction,
@@ -278,6 +340,19 @@ fn send_to_this_process(number: c_int) {
 mod tests {
     use super::*;
 
+    /// What sigqueue(3) sends, as the kernel lays it out.
+    #[repr(C, align(8))]
+    struct Sent {
+        number: c_int,
+        error: c_int,
+        code: c_int,
+        _padding: c_int,
+        pid: pid_t,
+        user: libc::uid_t,
+        value: usize,
+        _rest: [u8; 96],
+    }
+
     /// As a thread of a program that does not know of the signals here.
     fn on_a_thread(work: impl FnOnce() + Send) {
         std::thread::scope(|scope| {
@@ -306,6 +381,46 @@ mod tests {
                 assert_eq!((info.si_signo, Origin::of(&info).code), (number, libc::SI_TKILL));
                 assert!(take(Mask::ALL).is_none());
             }
+        });
+    }
+
+    #[test]
+    fn what_another_thread_gets_is_passed_on_as_it_was_sent() {
+        on_a_thread(|| {
+            let held = RESERVED.map(Disposition::passed_on);
+            // SAFETY: takes nothing.
+            let (process, receiver) = (std::process::id(), unsafe { libc::gettid() });
+            for (index, number) in [32, 33, 33, 32].into_iter().enumerate() {
+                let mut sent = Sent {
+                    number,
+                    error: 0,
+                    code: libc::SI_QUEUE,
+                    _padding: 0,
+                    pid: 1234,
+                    user: 56,
+                    value: index + 7,
+                    _rest: [0; 96],
+                };
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        // SAFETY: takes nothing.
+                        let this = unsafe { libc::gettid() };
+                        assert_ne!(this, receiver);
+                        set_mask(Mask::ALL.without(number));
+                        let info = &raw mut sent;
+                        // SAFETY: `sent` has the layout and the size of the kernel's siginfo_t.
+                        let done = unsafe {
+                            libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, this, number, info)
+                        };
+                        assert_eq!(done, 0);
+                    });
+                });
+                let origin = take(Mask::of(number)).map(|info| Origin::of(&info));
+                let expected =
+                    Origin { code: libc::SI_QUEUE, pid: 1234, user: 56, value: index + 7 };
+                assert_eq!(origin, Some(expected));
+            }
+            held.iter().for_each(Disposition::restore);
         });
     }
 

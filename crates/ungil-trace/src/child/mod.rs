@@ -48,6 +48,8 @@ pub struct Signals {
     interrupt: Disposition,
     /// Where the end of children is ignored, there is no status to wait for.
     children: Disposition,
+    /// Threads of this process cannot keep from these when they begin.
+    reserved: [Disposition; 2],
 }
 
 impl Signals {
@@ -62,7 +64,8 @@ impl Signals {
         if interrupt.was_ignored() {
             interrupt.restore();
         }
-        Self { mask, interrupt, children }
+        let reserved = signals::RESERVED.map(Disposition::passed_on);
+        Self { mask, interrupt, children, reserved }
     }
 
     /// From now on they have the effect that they had before. What has been sent to a program that
@@ -71,11 +74,16 @@ impl Signals {
         while is_over && signals::take(Mask::ALL).is_some() {}
         self.interrupt.restore();
         self.children.restore();
+        self.reserved.iter().for_each(Disposition::restore);
         signals::set_mask(self.mask);
     }
 
-    fn start(&self) -> Start {
-        Start { mask: self.mask, ignores_children: self.children.was_ignored() }
+    fn start(&self) -> Start<'_> {
+        Start {
+            mask: self.mask,
+            ignores_children: self.children.was_ignored(),
+            reserved: &self.reserved,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::ptr;
 use libc::{c_int, pid_t};
 use ungil_control::signals::restore_signals;
 
-use crate::signals::{self, Mask};
+use crate::signals::{self, Disposition, Mask};
 
 /// A program to start.
 pub struct Command {
@@ -48,15 +48,17 @@ impl Command {
 
 /// What a program begins with that exec does not give it by itself.
 #[derive(Clone, Copy)]
-pub struct Start {
+pub struct Start<'held> {
     /// The signals that are blocked in it.
     pub mask: Mask,
     /// Whether it ignores the end of its children.
     pub ignores_children: bool,
+    /// What the signals do that no thread of this process may keep.
+    pub reserved: &'held [Disposition; 2],
 }
 
 /// Starts a program and returns its process id, or why the system refuses.
-pub fn spawn(command: &Command, start: Start) -> io::Result<pid_t> {
+pub fn spawn(command: &Command, start: Start<'_>) -> io::Result<pid_t> {
     let (words, environment) = (pointers(&command.words), pointers(&command.environment));
     let (reader, writer) = pipe()?;
     // SAFETY: the child calls nothing but what is safe after the fork of a process with threads.
@@ -94,13 +96,14 @@ fn become_program(
     executable: &CStr,
     words: &[*const c_char],
     environment: &[*const c_char],
-    start: Start,
+    start: Start<'_>,
 ) -> c_int {
     restore_signals();
     if start.ignores_children {
         // SAFETY: ignoring runs no code of this process.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     }
+    start.reserved.iter().for_each(Disposition::restore);
     signals::set_mask(start.mask);
     // SAFETY: NUL-terminated strings, in arrays that end with a null pointer.
     unsafe { libc::execve(executable.as_ptr(), words.as_ptr(), environment.as_ptr()) };
