@@ -202,6 +202,25 @@ def test_a_name_that_was_taken_meanwhile_costs_no_status(ungil: Run, tmp_path: P
     assert ungil("report", place.name).returncode == 0
 
 
+def test_two_that_record_in_one_folder_at_once_both_have_a_name(ungil: Run, tmp_path: Path) -> None:
+    """The other one is recorded, and ends, while this one still runs."""
+    (tmp_path / "outer.py").write_text(
+        "import subprocess, sys\n"
+        "words = [sys.executable, '-m', 'ungil', 'trace', '--no-children', 'inner/outer.py']\n"
+        "raise SystemExit(subprocess.run(words).returncode)\n"
+    )
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "outer.py").write_text("raise SystemExit(7)")
+    outcome = ungil("trace", "--no-children", "outer.py")
+    assert outcome.returncode == 7
+    names = ["ungil-outer-2.pftrace", "ungil-outer.pftrace"]
+    assert sorted(it.name for it in tmp_path.glob("*.pftrace")) == names
+    assert not list(tmp_path.glob(".*.tmp"))
+    assert f"ungil report {names[0]}" in outcome.stderr
+    assert "could not be named" not in outcome.stderr
+    assert ungil("report", names[0]).returncode == 0
+
+
 def test_a_thread_that_cannot_be_started_costs_the_recording_and_not_the_program(
     ungil: Run, environment: dict[str, str]
 ) -> None:

@@ -33,7 +33,13 @@ from ungil.cli.trace.attached import (
 )
 from ungil.cli.trace.flight import flight_options, new_flight, snapshots_told
 from ungil.cli.trace.nested import warn_if_recorded
-from ungil.cli.trace.outputs import free_name, json_file, snapshots_beside, what_is_missing
+from ungil.cli.trace.outputs import (
+    free_name,
+    json_file,
+    named_anew,
+    snapshots_beside,
+    what_is_missing,
+)
 from ungil.durations import parse_duration
 from ungil.environment import CLOCK, POLICY
 from ungil.errors import UsageError
@@ -219,8 +225,9 @@ def command(
                     status = child.wait()
                     with problems.told("there is no report"):
                         reports.append(recorder.stop())
+        chosen = name if output is None and flight is None else None
+        place, missing = _place(recorder, path, chosen)
         for report in reports if flight is None else ():
-            place = recorder.incomplete[1] if recorder.incomplete else path
             with problems.told(f"cannot write the report to {json_path!r}"):
                 write_json(report)
             if not quiet:
@@ -229,9 +236,9 @@ def command(
             if page is not None:
                 with problems.told("there is no page"):
                     write(place, page, blame_after)
-        if recorder.incomplete is not None:
-            say(what_is_missing(path, *recorder.incomplete))
-        if program is None and (problems.are_there or recorder.incomplete is not None):
+        if missing is not None:
+            say(missing)
+        if program is None and (problems.are_there or missing is not None):
             status = 1
     return _as(status)
 
@@ -295,6 +302,21 @@ def _new_trace(program: str, create: Create, taken: Sequence[str | None]) -> tup
         raise UsageError(
             f"cannot write a trace to the current folder: {reason(error)}; name a file with -o"
         ) from error
+
+
+def _place(recorder: Recorder, path: str, program: str | None) -> tuple[str, str | None]:
+    """Where the trace that was to be `path` is, and a sentence about what it lacks.
+
+    Two that are started together in one folder find the same name free. If the file is named after
+    `program`, the one that ends later takes the next name.
+    """
+    if recorder.incomplete is None:
+        return path, None
+    why, place = recorder.incomplete
+    if program is not None and place != path:
+        with suppress(OSError):
+            return named_anew(place, program), None
+    return place, what_is_missing(path, why, place)
 
 
 def _trace_at(path: str, force: bool, create: Create) -> Recorder:

@@ -34,6 +34,16 @@ def free_name(program: str, create: Callable[[str], T]) -> tuple[str, T]:
     raise AssertionError("count() does not end")
 
 
+def named_anew(place: str, program: str) -> str:
+    """Give the trace at `place` the first name that is free, as `free_name` does; that name.
+
+    Raises OSError if there is none to be had.
+    """
+    name, _ = free_name(program, lambda name: os.link(place, name))
+    Path(place).unlink()
+    return name
+
+
 def snapshots_beside(output: str | None, program: str) -> str:
     """What snapshots are called after: `output`, or the program's name in the current folder.
 
