@@ -13,7 +13,7 @@ use crate::lengths::{median, scaled};
 use std::collections::BTreeMap;
 
 /// So many sleeps tell how a thread is woken,
-const ENOUGH: usize = 40;
+const ENOUGH: usize = 20;
 /// if they are this part of its long times away.
 const MOSTLY: f64 = 0.6;
 /// A thread that was woken so long ago at most may still be on its way.
@@ -232,6 +232,10 @@ mod tests {
 
     #[test]
     fn who_mostly_sleeps_for_something_else_or_follows_others_lives_on_no_deliveries() {
+        fn slept(thread: &mut Thread, wakes: usize, aways: usize) {
+            thread.wakes = thread.wakes[..wakes].into();
+            thread.bursts = thread.bursts[..aways].into();
+        }
         let found = |change: fn(&mut Thread)| {
             let (mut threads, times) = woken();
             change(&mut threads[0]);
@@ -239,8 +243,9 @@ mod tests {
             threads[0].deliveries.is_some()
         };
         assert!(found(|_| {}));
-        assert!(!found(|thread| thread.wakes = thread.wakes[..ENOUGH - 1].into()));
-        assert!(found(|thread| thread.wakes = thread.wakes[..ENOUGH].into()));
+        assert!(found(|thread| slept(thread, ENOUGH, ENOUGH + 1)));
+        assert!(!found(|thread| slept(thread, ENOUGH - 1, ENOUGH)));
+        assert!(!found(|thread| slept(thread, ENOUGH, 2 * ENOUGH)));
         assert!(!found(|thread| thread.follows = Follows::Often));
     }
 }

@@ -165,7 +165,6 @@ pub(crate) struct Unanswered {
 /// What the machine took, between the threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// By how much a timer came late.
     /// How late timers are that a thread sleeps for, after more than a nap.
     pub(crate) lateness: Delays,
     pub(crate) naps: Naps,

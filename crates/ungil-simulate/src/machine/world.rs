@@ -29,10 +29,10 @@ use ungil_core::atomic::AtomicU32;
 use ungil_core::schedule::Line;
 
 pub(super) const NOBODY: usize = usize::MAX;
-/// It takes about so long to fall asleep. A thread that is woken before that goes on at once, if it
-/// is warm.
-const FALLS_ASLEEP_NS: u64 = 1_200;
-const GOES_ON_NS: u64 = 1_000;
+/// It takes about so long to fall asleep. A thread that is woken before that goes on so soon, if it is
+/// warm: docs/decisions/0081-the-shortest-waits-take-four-microseconds.md.
+const FALLS_ASLEEP_NS: u64 = 500;
+const GOES_ON_NS: u64 = 4_000;
 /// What it takes to wake another thread.
 pub(super) const SIGNALS_NS: u64 = 1_500;
 /// A thread that took longer to go on waited for the processor of another,

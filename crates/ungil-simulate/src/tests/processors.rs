@@ -30,7 +30,7 @@ fn wait_us(sleeps_ns: u64) -> f64 {
 #[test]
 fn who_slept_for_microseconds_has_the_gil_before_one_that_slept_for_long_would_wake_up() {
     let [warm_us, cold_us] = [50 * US, 2 * MS].map(wait_us);
-    assert!(warm_us < 3.0, "{warm_us}");
+    assert!(warm_us < 6.0, "{warm_us}");
     assert!(cold_us > 30.0, "{cold_us}");
 }
 
