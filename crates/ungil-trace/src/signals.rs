@@ -214,9 +214,7 @@ struct Action {
 impl Disposition {
     /// Gives a signal its default, and remembers what it did before.
     pub fn default_of(number: c_int) -> Self {
-        let mut before = Action::default();
-        act(number, &Action::default(), &mut before);
-        Self { number, before }
+        Self::replaced(number, &Action::default())
     }
 
     /// From now on a thread that gets this signal passes it on to the calling one, which must block
@@ -224,8 +222,12 @@ impl Disposition {
     pub fn passed_on(number: c_int) -> Self {
         // SAFETY: takes nothing.
         RECEIVER.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        Self::replaced(number, &passing())
+    }
+
+    fn replaced(number: c_int, action: &Action) -> Self {
         let mut before = Action::default();
-        act(number, &passing(), &mut before);
+        act(number, action, &mut before);
         Self { number, before }
     }
 
